@@ -1,0 +1,150 @@
+/*
+ * audit - the account of a run: a hash chain of events, a manifest, and who checks them
+ *
+ *   <run root>/heads.jsonl                 one line per finished chain: run, last seq, last hash
+ *   <run root>/<run_id>/logs/events.jsonl  {"seq","time","event","payload","prev","hash"}
+ *   <run root>/<run_id>/manifest.json      every kept file with size and SHA-256, the head
+ *   <run root>/<run_id>/result.json
+ *
+ * `hash` is the SHA-256 (lower-case hex) of the canonical line without `hash`: JSON with
+ * sorted keys, no blanks, as jansson writes it with JSON_SORT_KEYS|JSON_COMPACT. The first
+ * line's `prev` is 64 zeros. A write that fails (full disk) never fails the run: the log
+ * is marked incomplete, and the result says so.
+ *
+ * Runs outside the wall, in the monitor, with the caller's rights; reads nothing that
+ * untrusted code wrote except texts it is handed, which are redacted and made valid UTF-8.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+/* The closed list of events. Names: audit_event_name(). docs/events.md is made from the table. */
+enum audit_event {
+	EVENT_RUN_STARTED,
+	EVENT_LOCKDOWN_STEP,
+	EVENT_GRANT,
+	EVENT_POLICY_OVERRIDE,
+	EVENT_EXEC_STARTED,
+	EVENT_EXEC_ENDED,
+	EVENT_GATE_CALLED,
+	EVENT_APPROVED,
+	EVENT_VIOLATION,
+	EVENT_WORKER_EVENT,
+	EVENT_RUN_EXITED,
+	EVENT_COMMITTED,
+	EVENT_COUNT
+};
+
+const char *audit_event_name(enum audit_event event);
+const char *audit_event_what(enum audit_event event); /* one line for the docs */
+
+/* ---- chain ------------------------------------------------------------------------ */
+
+struct chain {
+	int fd;		    /* owned; -1: nothing is written (--no-record) */
+	uint64_t seq;	    /* of the next line, from 1 */
+	char head[65];	    /* hash of the last line, 64 zeros at the start */
+	bool is_incomplete; /* a write failed: later lines are dropped, the run goes on */
+	int error;	    /* the first failure, a negative errno */
+	bool syncs;	    /* fsync after each line (jobs) */
+};
+
+/* Takes `fd` (may be -1), a new empty file opened O_APPEND. */
+void chain_init(struct chain *chain, int fd);
+void chain_done(struct chain *chain);
+
+/* Appends one event. Steals `payload` (an object). Never fails the caller; see is_incomplete. */
+void chain_add(struct chain *chain, enum audit_event event, json_t *payload);
+
+/* ---- run folder --------------------------------------------------------------------- */
+
+struct record {
+	int root_fd;	/* run root, owned, -1 without a record */
+	int dir_fd;	/* <run root>/<run_id>, owned */
+	char run_id[40];
+	struct chain chain;
+};
+
+/* Makes a run id: time-sortable and unique, "20260102-030405-abcdef123456"; 12 random hex digits. */
+int record_make_id(char *ret_id, size_t size);
+
+/*
+ * Creates <root>/<run_id> (0700) with logs/ and opens the chain. The root's missing parents are
+ * made (0700). The root must belong to the caller or root and be writable by nobody else.
+ */
+int record_open(struct record *record, const char *root, struct csn_error *err);
+
+/* A record that writes nothing (--no-record): every call below is a no-op. */
+void record_open_none(struct record *record);
+
+/* state.json, atomically: {"schema_version":1,"run_id","status","pid","pid_start","argv",...}. */
+int record_write_state(struct record *record, json_t *state, struct csn_error *err);
+
+/*
+ * Writes result.json atomically, then the manifest, appends the head to heads.jsonl (one write,
+ * under flock), closes the chain. Borrows `result`. A failure is reported, the result lost only
+ * on disk.
+ */
+int record_close(struct record *record, json_t *result, struct csn_error *err);
+void record_done(struct record *record);
+
+/* ---- verify -------------------------------------------------------------------------- */
+
+struct verdict {
+	bool is_good;
+	char file[256];	    /* relative to the run root: the first bad file */
+	uint64_t line;	    /* 1-based first bad line, 0 when not about a line */
+	char reason[256];   /* "hash does not match", "seq 7 where 6 was expected", "file is missing" … */
+};
+
+/* Recomputes chain, manifest and head. 0 with *ret_verdict, or a negative errno (no such run). */
+int record_verify(int root_fd, const char *run_id, struct verdict *ret_verdict,
+		  struct csn_error *err);
+
+/* ---- list and retention ---------------------------------------------------------------- */
+
+struct run_info {
+	char run_id[40];
+	char status[16];     /* running finished lost */
+	int64_t started_ms;  /* wall clock; 0 if unknown */
+	uint64_t size_bytes; /* on disk */
+	bool is_kept;
+};
+
+/* Calls `each` for every run, newest first; stops when it returns non-zero and returns that. */
+int record_list(int root_fd, int (*each)(const struct run_info *info, void *data), void *data,
+		struct csn_error *err);
+
+/* Resolves an id or a unique suffix of one; -ENOENT; -ENOTUNIQ with the candidates in `err`. "" is the last run. */
+int record_resolve(int root_fd, const char *name, char *ret_id, size_t size, struct csn_error *err);
+
+/* Removes one finished or lost run; -EBUSY if running. */
+int record_remove(int root_fd, const char *run_id, struct csn_error *err);
+
+struct retention {
+	uint64_t runs;	/* 200 */
+	uint64_t age_ms; /* 7 days */
+	uint64_t bytes; /* 1 GiB */
+};
+
+/* Removes the oldest finished runs beyond any bound; never a running or a kept one. Returns how many. */
+int record_retain(int root_fd, const struct retention *bounds, struct csn_error *err);
+
+/* ---- redaction --------------------------------------------------------------------------- */
+
+struct redactor;
+
+/* Known secrets by name and value ("API_KEY", "s3cr3t"); values shorter than 6 bytes are ignored. */
+int redactor_new(struct redactor **ret_redactor);
+int redactor_add(struct redactor *redactor, const char *name, const char *value);
+void redactor_free(struct redactor *redactor);
+
+/* A JSON string of `size` bytes with secrets as "[REDACTED:name]" and invalid UTF-8 as U+FFFD. NULL when out of memory. */
+json_t *redact_text(const struct redactor *redactor, const void *data, size_t size);

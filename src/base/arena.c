@@ -1,0 +1,108 @@
+/* Many small allocations, freed together, under a byte quota; see arena.h. */
+#include "base/arena.h"
+
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARENA_BLOCK = 4096 - 64 };
+
+struct arena_block {
+	struct arena_block *next;
+	size_t used;
+	size_t cap;
+	alignas(max_align_t) char data[];
+};
+
+void arena_init(struct arena *arena, size_t quota_bytes)
+{
+	*arena = (struct arena){ .quota = quota_bytes };
+}
+
+void arena_done(struct arena *arena)
+{
+	struct arena_block *block = arena->blocks, *next;
+
+	for (; block; block = next) {
+		next = block->next;
+		free(block);
+	}
+	*arena = (struct arena){ .quota = arena->quota };
+}
+
+static struct arena_block *add_block(struct arena *arena, size_t size)
+{
+	size_t cap = size > ARENA_BLOCK ? size : ARENA_BLOCK;
+	struct arena_block *block = malloc(sizeof *block + cap);
+
+	if (!block)
+		return NULL;
+	block->used = 0;
+	block->cap = cap;
+	block->next = arena->blocks;
+	arena->blocks = block;
+	return block;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+	const size_t align = alignof(max_align_t);
+	struct arena_block *block = arena->blocks;
+	void *at;
+
+	if (size > arena->quota || arena->used > arena->quota - size)
+		return NULL;
+	size = size ? (size + align - 1) / align * align : align;
+	if (!block || block->cap - block->used < size)
+		block = add_block(arena, size);
+	if (!block)
+		return NULL;
+	at = block->data + block->used;
+	block->used += size;
+	arena->used += size;
+	return memset(at, 0, size);
+}
+
+void *arena_array(struct arena *arena, size_t count, size_t size)
+{
+	size_t total;
+
+	if (__builtin_mul_overflow(count, size, &total))
+		return NULL;
+	return arena_alloc(arena, total);
+}
+
+char *arena_copy(struct arena *arena, const void *data, size_t size)
+{
+	char *at = size < arena->quota ? arena_alloc(arena, size + 1) : NULL;
+
+	if (at && size)
+		memcpy(at, data, size);
+	return at;
+}
+
+char *arena_text(struct arena *arena, const char *text)
+{
+	return arena_copy(arena, text, strlen(text));
+}
+
+char *arena_printf(struct arena *arena, const char *format, ...)
+{
+	va_list args, again;
+	char *at = NULL;
+	int size;
+
+	va_start(args, format);
+	va_copy(again, args);
+	size = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	if (size >= 0)
+		at = arena_alloc(arena, (size_t)size + 1);
+	if (at)
+		vsnprintf(at, (size_t)size + 1, format, again);
+	va_end(again);
+	return at;
+}

@@ -1,0 +1,262 @@
+/*
+ * Text helpers; see str.h. The pattern matcher keeps one backtracking point for `*`
+ * and one for `**`: an older star never has to be tried again once a later one has
+ * matched, so there is no exponential case (the trap in recursive globbing).
+ */
+#include "base/str.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const uint64_t year_ms = UINT64_C(365) * 24 * 3600 * 1000;
+static const uint64_t size_max = UINT64_C(1) << 53;
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+static const struct unit duration_units[] = {
+	{ "h", 3600000 }, { "m", 60000 }, { "s", 1000 }, { "ms", 1 }
+};
+
+static const struct unit size_units[] = { { "GiB", UINT64_C(1) << 30 },
+					  { "MiB", UINT64_C(1) << 20 },
+					  { "KiB", UINT64_C(1) << 10 },
+					  { "B", 1 },
+					  { "", 1 } };
+
+bool str_starts(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* Digits at the start of `text`; returns how many, 0 if none, and clamps on overflow. */
+static size_t scan_digits(const char *text, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+	size_t n = 0;
+
+	for (; text[n] >= '0' && text[n] <= '9'; n++) {
+		if (__builtin_mul_overflow(value, UINT64_C(10), &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(text[n] - '0'), &value))
+			value = UINT64_MAX;
+		if (n > 20)
+			value = UINT64_MAX;
+	}
+	*ret_value = value;
+	return n;
+}
+
+int str_parse_u64(const char *text, uint64_t max, uint64_t *ret_value)
+{
+	uint64_t value;
+	size_t n = scan_digits(text, &value);
+
+	if (n == 0 || text[n])
+		return -EINVAL;
+	if (n > 20 || value > max)
+		return -ERANGE;
+	*ret_value = value;
+	return 0;
+}
+
+static int parse_unit(const char *text, const struct unit *units, size_t count, uint64_t max,
+		      uint64_t *ret_value)
+{
+	uint64_t value;
+	size_t n = scan_digits(text, &value);
+
+	if (n == 0)
+		return -EINVAL;
+	for (size_t i = 0; i < count; i++) {
+		if (!str_is(text + n, units[i].name))
+			continue;
+		if (n > 19 || __builtin_mul_overflow(value, units[i].factor, &value) ||
+		    value > max)
+			return -ERANGE;
+		*ret_value = value;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int str_parse_duration(const char *text, uint64_t *ret_ms)
+{
+	return parse_unit(text, duration_units, ARRAY_SIZE(duration_units), year_ms, ret_ms);
+}
+
+int str_parse_size(const char *text, uint64_t *ret_bytes)
+{
+	return parse_unit(text, size_units, ARRAY_SIZE(size_units), size_max, ret_bytes);
+}
+
+static void format_unit(uint64_t value, const struct unit *units, char *ret_text, size_t size)
+{
+	while (units->factor > 1 && (value == 0 || value % units->factor))
+		units++;
+	snprintf(ret_text, size, "%" PRIu64 "%s", value / units->factor, units->name);
+}
+
+void str_format_duration(uint64_t ms, char *ret_text, size_t size)
+{
+	format_unit(ms, duration_units, ret_text, size);
+}
+
+void str_format_size(uint64_t bytes, char *ret_text, size_t size)
+{
+	format_unit(bytes, size_units, ret_text, size);
+}
+
+/* Length of the well-formed sequence at `s`, 0 if there is none. Table 3-7 of Unicode. */
+static size_t utf8_length(const uint8_t *s, size_t size)
+{
+	uint32_t low = 0x80, high = 0xBF;
+	size_t need;
+
+	if (s[0] >= 1 && s[0] < 0x80)
+		return 1;
+	if (s[0] < 0xC2 || s[0] > 0xF4)
+		return 0;
+	need = s[0] < 0xE0 ? 1 : s[0] < 0xF0 ? 2 : 3;
+	if (s[0] == 0xE0)
+		low = 0xA0;
+	else if (s[0] == 0xED)
+		high = 0x9F;
+	else if (s[0] == 0xF0)
+		low = 0x90;
+	else if (s[0] == 0xF4)
+		high = 0x8F;
+	if (size <= need || s[1] < low || s[1] > high)
+		return 0;
+	for (size_t i = 2; i <= need; i++)
+		if ((s[i] & 0xC0) != 0x80)
+			return 0;
+	return need + 1;
+}
+
+bool str_is_utf8(const void *data, size_t size)
+{
+	const uint8_t *s = data;
+
+	while (size > 0) {
+		size_t n = utf8_length(s, size);
+
+		if (n == 0)
+			return false;
+		s += n;
+		size -= n;
+	}
+	return true;
+}
+
+/* Matches one class "[...]" at *pattern against c; moves *pattern past it. */
+static bool class_matches(const char **pattern, char c)
+{
+	const char *p = *pattern + 1;
+	bool negate = *p == '!' || *p == '^', hit = false;
+
+	if (negate)
+		p++;
+	for (bool first = true; *p && (first || *p != ']'); first = false) {
+		char low = *p++, high = low;
+
+		if (p[0] == '-' && p[1] && p[1] != ']') {
+			high = p[1];
+			p += 2;
+		}
+		hit |= c >= low && c <= high;
+	}
+	*pattern = *p ? p + 1 : p;
+	return hit != negate && c != '/';
+}
+
+/* One pattern element other than a star against one character. */
+static bool element_matches(const char **pattern, char c, bool path)
+{
+	if (**pattern == '[' && path)
+		return class_matches(pattern, c);
+	if (**pattern == '?') {
+		++*pattern;
+		return !path || c != '/';
+	}
+	if (**pattern == '\\' && path && (*pattern)[1])
+		++*pattern;
+	return *(*pattern)++ == c;
+}
+
+struct star {
+	const char *pattern; /* after the star; NULL: no star yet */
+	const char *text;    /* where its match ends so far */
+	bool folders;	     /* a "**" that stands for whole components: ends after a '/' only */
+};
+
+static bool retry(struct star *star, bool stop_at_slash, const char **p, const char **t)
+{
+	if (!star->pattern || !*star->text || (stop_at_slash && *star->text == '/'))
+		return false;
+	star->text++;
+	while (star->folders && *star->text && star->text[-1] != '/')
+		star->text++;
+	*p = star->pattern;
+	*t = star->text;
+	return true;
+}
+
+/* Notes a star at *p and moves past it. A slash after "**" belongs to the star. */
+static void note_star(const char **p, const char *t, bool path, struct star *one, struct star *all)
+{
+	bool both = path && (*p)[1] == '*';
+
+	*p += both ? 2 : 1;
+	if (path && !both) {
+		*one = (struct star){ .pattern = *p, .text = t };
+		return;
+	}
+	*all = (struct star){ .folders = both && **p == '/' };
+	*p += all->folders ? 1 : 0;
+	all->pattern = *p;
+	all->text = t;
+	*one = (struct star){ 0 };
+}
+
+static bool matches(const char *p, const char *t, bool path)
+{
+	struct star one = { 0 }, all = { 0 };
+
+	while (*t || *p) {
+		const char *next = p;
+
+		if (*p == '*') {
+			note_star(&p, t, path, &one, &all);
+			continue;
+		}
+		if (*t && *p && element_matches(&next, *t, path)) {
+			p = next;
+			t++;
+			continue;
+		}
+		if (retry(&one, true, &p, &t))
+			continue;
+		one.pattern = NULL;
+		if (!retry(&all, false, &p, &t))
+			return false;
+	}
+	return true;
+}
+
+bool str_path_matches(const char *pattern, const char *path)
+{
+	const char *last = strrchr(path, '/');
+
+	if (!strchr(pattern, '/') && last)
+		path = last + 1;
+	return matches(pattern, path, true);
+}
+
+bool str_matches(const char *pattern, const char *text)
+{
+	return matches(pattern, text, false);
+}

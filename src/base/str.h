@@ -1,0 +1,50 @@
+/*
+ * Text: comparisons, numbers with units, path patterns
+ *
+ * Every number from outside is parsed here, with a range; nothing else in the tree
+ * turns text into an integer.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof *(array))
+
+static inline bool str_is(const char *a, const char *b)
+{
+	return __builtin_strcmp(a, b) == 0;
+}
+
+bool str_starts(const char *text, const char *prefix);
+
+/* Decimal digits only, no sign, no blank, at most `max`. 0, -EINVAL or -ERANGE. */
+int str_parse_u64(const char *text, uint64_t max, uint64_t *ret_value);
+
+/*
+ * "500ms", "45s", "3m", "2h" to milliseconds. A bare number is refused (-EINVAL): a
+ * reader cannot tell its unit. -ERANGE above a year.
+ */
+int str_parse_duration(const char *text, uint64_t *ret_ms);
+
+/* "512MiB", "64KiB", "1GiB", "4096B" or a bare number of bytes, to bytes; at most 2^53. */
+int str_parse_size(const char *text, uint64_t *ret_bytes);
+
+/* The shortest exact form of the same two, for messages. `size` >= 32. */
+void str_format_duration(uint64_t ms, char *ret_text, size_t size);
+void str_format_size(uint64_t bytes, char *ret_text, size_t size);
+
+/* Is it valid UTF-8 without NUL and without surrogates (RFC 3629)? */
+bool str_is_utf8(const void *data, size_t size);
+
+/*
+ * Does a slash-separated path match a pattern? `*` and `?` stop at '/', `**` crosses
+ * it, `[a-z]` and `[!a-z]` are classes, '\' quotes. A pattern without '/' is matched
+ * against the last component, as in .gitignore. Linear in practice, and never worse
+ * than pattern length times path length.
+ */
+bool str_path_matches(const char *pattern, const char *path);
+
+/* Does a whole text match a pattern in which only `*` and `?` are special? */
+bool str_matches(const char *pattern, const char *text);

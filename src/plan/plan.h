@@ -1,0 +1,159 @@
+/*
+ * plan - what was decided, in a form that walls can carry out
+ *
+ * The contract between policy and walls. Policy code fills a plan from YAML, flags and
+ * defaults without touching the operating system; a backend reads it and builds the
+ * wall; the monitor starts nothing whose backend does not enforce every bit of
+ * `required`. A plan owns its strings through its arena and does not change once decided.
+ *
+ * Units: milliseconds, bytes, thousandths of a CPU. PLAN_UNLIMITED means "no limit".
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+#define PLAN_UNLIMITED UINT64_MAX
+
+/* In order: a later tier is a stronger wall. A tier in a policy is a minimum. */
+enum plan_tier {
+	TIER_LOCAL,
+	TIER_VIRTUAL,
+	TIER_AUTO,
+	TIER_BALANCED,
+	TIER_ASSISTED,
+	TIER_STRICT,
+	TIER_COUNT
+};
+
+enum plan_access { ACCESS_RO, ACCESS_RW, ACCESS_COW };
+enum plan_network { NETWORK_NONE, NETWORK_LOOPBACK, NETWORK_ALLOW, NETWORK_ENGINE };
+enum plan_mode { LIMITS_BEST, LIMITS_HARD };
+enum plan_reaction { REACT_RECORD, REACT_KILL };
+enum plan_tty { TTY_AUTO, TTY_ALWAYS, TTY_NEVER };
+
+/* What a backend can enforce. Names for JSON and messages: plan_feature_name(). */
+enum plan_feature {
+	FEATURE_FS_VIEW = 1 << 0,      /* only what the plan mounts is visible */
+	FEATURE_FS_WRITE = 1 << 1,     /* writes only where the plan permits */
+	FEATURE_FS_HIDE = 1 << 2,      /* hidden files in the workspace */
+	FEATURE_FS_PROTECT = 1 << 3,   /* protected names in a writable workspace */
+	FEATURE_FS_COW = 1 << 4,       /* copy-on-write workspace */
+	FEATURE_NET_NONE = 1 << 5,     /* no network at all */
+	FEATURE_NET_LOOPBACK = 1 << 6, /* a loopback of its own, nothing else */
+	FEATURE_PIDS = 1 << 7,	       /* other processes invisible and out of reach */
+	FEATURE_SYSCALLS = 1 << 8,     /* the syscall allow-list */
+	FEATURE_PRIVILEGE = 1 << 9,    /* no capability, no new privileges */
+	FEATURE_IDENTITY = 1 << 10,    /* kernel uid is not 0 */
+	FEATURE_TIME = 1 << 11,	       /* command and budget clocks */
+	FEATURE_OUTPUT = 1 << 12,      /* the output cap */
+	FEATURE_MEMORY = 1 << 13,      /* memory of the whole tree, by a controller */
+	FEATURE_PROCESSES = 1 << 14,   /* number of processes */
+	FEATURE_CPU = 1 << 15,	       /* CPU bandwidth, by a controller */
+	FEATURE_SCRATCH = 1 << 16,     /* size of the scratch space */
+	FEATURE_COUNT = 17
+};
+
+struct plan_limits {
+	uint64_t command_ms;
+	uint64_t budget_ms;
+	uint64_t startup_ms;
+	uint64_t idle_ms; /* 0: off */
+	uint64_t cpu_milli;
+	uint64_t mem_bytes;
+	uint64_t processes;
+	uint64_t output_bytes;
+	uint64_t open_files;
+	uint64_t scratch_bytes;
+};
+
+struct plan_mount {
+	const char *host; /* absolute on the host */
+	const char *at;	  /* absolute, normalized, inside */
+	enum plan_access access;
+};
+
+struct plan_workspace {
+	const char *host;     /* absolute; NULL: no workspace */
+	const char *at;	      /* absolute inside, "/workspace" unless the caller chose */
+	enum plan_access access;
+	const char **hide;    /* patterns as for str_path_matches(), NULL-terminated */
+	const char **protect; /* paths relative to the workspace, NULL-terminated */
+};
+
+/* Something that differs from the defaults, and who said so: for the audit log and `explain`. */
+struct plan_note {
+	const char *what;  /* "limits.command" */
+	const char *old;   /* the value before, as text; "" if there was none */
+	const char *now;   /* the value after */
+	const char *where; /* "caisson.yaml:12:3", "--timeout", "built-in" */
+	bool loosens;	   /* PolicyOverride, not merely a narrowing or a grant */
+};
+
+struct plan {
+	struct arena arena;
+	enum plan_tier tier;   /* the least that will do */
+	const char *backend;   /* "any" or one name from the table of walls */
+	uint64_t required;     /* enum plan_feature bits a backend must enforce */
+	bool needs_approval;
+	bool strict_by_request; /* strict because a request asked: StrictModeUnavailable */
+	bool strict_by_policy;	/* strict because file or strict_when did: StrictModeRequired */
+	bool local_is_trusted;	/* a trusted policy file names tier local */
+	struct plan_workspace workspace;
+	struct plan_mount *mounts;
+	size_t mount_count;
+	const char **mount_roots; /* NULL-terminated, absolute */
+	const char *scratch_at;
+	enum plan_network network;
+	const char **allow; /* NULL-terminated HOST[:PORT] */
+	struct plan_limits limits;
+	enum plan_mode limits_mode;
+	const char **env_pass; /* names, NULL-terminated */
+	const char **env_set;  /* "NAME=VALUE", NULL-terminated */
+	bool git_identity;
+	bool toolchains_auto;
+	bool observe_reads;
+	enum plan_reaction on_violation;
+	const char *image; /* NULL: none */
+	const char **gates;
+	const char *policy_path;	/* the file in force; NULL: built-in defaults */
+	char policy_sha256[65];		/* of that file's bytes; "" without one */
+	bool policy_is_trusted;
+	struct plan_note *notes;
+	size_t note_count;
+};
+
+/* An empty plan with the built-in defaults of `tier` (CONTRACTS: table in section 3). */
+int plan_init(struct plan *plan, enum plan_tier tier);
+void plan_done(struct plan *plan);
+
+/* Built-in limits of a tier. */
+struct plan_limits plan_default_limits(enum plan_tier tier);
+
+/* Adds a note; strings are copied. 0 or -ENOMEM. */
+int plan_note(struct plan *plan, const char *what, const char *old, const char *now,
+	      const char *where, bool loosens);
+
+/* Sets `required` from everything else in the plan. */
+void plan_require(struct plan *plan);
+
+/*
+ * Is every permission of `child` one that `parent` gives too? Limits by minimum, mounts,
+ * gates and network by inclusion, demands by OR. 0, or -EPERM with a sentence naming the
+ * first field that is wider.
+ */
+int plan_within(const struct plan *child, const struct plan *parent, struct csn_error *err);
+
+/* Names as in policy files and JSON. The parsers return -EINVAL for an unknown name. */
+const char *plan_tier_name(enum plan_tier tier);
+const char *plan_access_name(enum plan_access access);
+const char *plan_network_name(enum plan_network network);
+const char *plan_feature_name(unsigned bit); /* by bit number, 0 .. FEATURE_COUNT - 1 */
+/* Accepts the aliases of the seeds (Auto, Assisted, HumanApprove, ManualOnly …); sets *ret_approval for the last two. */
+int plan_tier_parse(const char *name, enum plan_tier *ret_tier, bool *ret_approval);
+int plan_access_parse(const char *name, enum plan_access *ret_access);
+int plan_network_parse(const char *name, enum plan_network *ret_network);

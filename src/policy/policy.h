@@ -1,0 +1,91 @@
+/*
+ * policy - from YAML bytes, flags and facts to a decided plan, and why
+ *
+ * Pure: no I/O, no clock, no Linux. Whoever calls it reads the files, asks the machine
+ * and hands over bytes and facts; that makes every decision a table test.
+ *
+ *   policy_parse()   bytes -> struct policy, or FILE:LINE:COLUMN: what, expected what
+ *   policy_decide()  policy + request -> struct plan, or a refusal that names the YAML
+ *                    lines which would permit it
+ *   policy_explain() the same, told rule by rule
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "plan/plan.h"
+
+enum { POLICY_MAX_BYTES = 1 << 20 }; /* a longer file is refused before parsing */
+
+/* Where a value stands in its file; 0:0 for a default. */
+struct policy_mark {
+	unsigned line;
+	unsigned column;
+};
+
+struct policy; /* parsed file; opaque outside this room */
+
+/*
+ * Parses `size` bytes; `name` is used in messages. The result is owned by the caller
+ * (policy_free). Refuses unknown and duplicate keys, wrong types, out-of-range values,
+ * anchors, aliases, tags, several documents, NUL, invalid UTF-8, nesting deeper than 16.
+ */
+int policy_parse(const char *name, const void *bytes, size_t size, struct policy **ret_policy,
+		 struct csn_error *err);
+void policy_free(struct policy *policy);
+
+/* What the caller asked for on the command line or through an API; NULL and 0 mean unsaid. */
+struct policy_request {
+	const char *tier;
+	const char *backend;
+	const char *workspace;	/* host path, already absolute; NULL: `project` */
+	const char *workspace_mode; /* "ro" "rw" "cow" */
+	const char *workspace_at;   /* path or "host" */
+	const char *const *mounts;  /* "HOST:AT[:ro|rw]", NULL-terminated */
+	const char *network;
+	const char *const *allow;
+	const char *const *limits; /* "KEY=VALUE", NULL-terminated; --timeout etc. are turned into these */
+	const char *const *env;	   /* "NAME" or "NAME=VALUE" */
+	const char *const *tags;
+	const char *const *argv;   /* for strict_when */
+};
+
+/* Facts about the machine and the caller that a decision needs; gathered by the CLI. */
+struct policy_facts {
+	const char *cwd;	/* absolute, real path */
+	const char *project;	/* absolute: where the workspace defaults to */
+	const char *home;	/* absolute, or NULL */
+	const char *run_root;	/* absolute */
+	const char *policy_dir;	/* what the file's relative host paths are relative to */
+	bool policy_is_trusted;	/* given by --policy, or its digest is trusted */
+	bool policy_is_explicit; /* given by --policy */
+};
+
+/*
+ * Decides. `policy` may be NULL (no file: built-in defaults, flags grant). On refusal:
+ * -EPERM with a sentence that ends with the YAML that would permit it; -EINVAL for a
+ * request that makes no sense.
+ */
+int policy_decide(const struct policy *policy, const struct policy_request *request,
+		  const struct policy_facts *facts, struct plan *ret_plan, struct csn_error *err);
+
+/* Explains a decided plan rule by rule, one line each: value, where it comes from. */
+int policy_explain(const struct policy *policy, const struct plan *plan, struct buf *ret_text);
+
+/* The plan as a policy file that would produce it (`policy show --effective`). */
+int policy_render(const struct plan *plan, struct buf *ret_yaml);
+
+/* The commented file of `policy init`. */
+const char *policy_template(void);
+
+/*
+ * Rewrites `bytes` with one scalar changed ("limits.command", "10m"), comments and layout
+ * kept; the result is parsed before it is returned, so a wrong value changes nothing.
+ */
+int policy_set(const char *name, const void *bytes, size_t size, const char *key,
+	       const char *value, struct buf *ret_yaml, struct csn_error *err);

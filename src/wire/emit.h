@@ -1,0 +1,36 @@
+/*
+ * emit - writes terms straight into a buf, without building a tree
+ *
+ * The counterpart of term_decode() on hot paths and in the agent. Sizes are said before
+ * the contents, as the format demands: emit_tuple(b, 3) is followed by three terms. Every
+ * call returns 0, -E2BIG or -ENOMEM; a struct emit remembers the first failure so that
+ * callers check once, at emit_end().
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct emit {
+	struct buf *buf; /* borrowed */
+	size_t frame;	 /* offset (from buf start) of the frame's length, set by emit_begin */
+	int error;	 /* first failure, 0 so far */
+};
+
+/* Starts a frame: 4 bytes of length (filled by emit_end) and the version byte. */
+struct emit emit_begin(struct buf *buf);
+
+/* Ends it. On any failure since emit_begin the partial frame is removed. */
+int emit_end(struct emit *emit);
+
+void emit_tuple(struct emit *emit, uint32_t arity);
+void emit_map(struct emit *emit, uint32_t pairs);
+void emit_list(struct emit *emit, uint32_t count); /* followed by `count` terms and emit_nil() */
+void emit_nil(struct emit *emit);
+void emit_atom(struct emit *emit, const char *name); /* at most 255 bytes of UTF-8 */
+void emit_int(struct emit *emit, int64_t value);
+void emit_binary(struct emit *emit, const void *data, size_t size);
+void emit_text(struct emit *emit, const char *text); /* a binary */
+void emit_bool(struct emit *emit, int value);
