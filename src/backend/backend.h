@@ -1,0 +1,67 @@
+/*
+ * backend - a way to start the agent behind a wall with a byte stream to it
+ *
+ * One static struct per wall, in one table. A backend says what it can enforce and observe
+ * here and now (probe), and starts; everything after that is frames on `stream`, the same
+ * for every wall. No verb's code knows which backend it talks to.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "plan/plan.h"
+
+/* What a probe found. Sentences are for `caisson doctor` and refusals. */
+struct backend_report {
+	bool is_usable;
+	uint64_t enforces; /* enum plan_feature bits */
+	char cause[256];   /* why not usable: the exact reason, "" if usable */
+	char fix[256];	   /* what would make it usable: package, kernel switch, command */
+	char weaker[256];  /* what this wall does not do, for a usable but weaker one; "" */
+};
+
+/* A started wall. */
+struct wall {
+	pid_t pid;	 /* its first process in our pid namespace, reaped by the monitor; -1: none */
+	int pidfd;	 /* of that process, -1: none */
+	int stream;	 /* frames to and from the agent, non-blocking */
+	int listeners;	 /* SOCK_SEQPACKET: a command announces its notify listener here; -1: none */
+	int scratch;	 /* O_PATH descriptor of the scratch mount for sampling, -1: none */
+	uid_t kernel_uid; /* the uid behind the sandbox, as the host sees it */
+	uint64_t enforces;
+};
+
+struct backend_start {
+	const char *sandbox_id;
+	const char *const *hidden;	/* workspace-relative paths to cover, NULL-terminated */
+	const char *cow_dir;		/* absolute host folder for upper/ and work/, NULL without cow */
+	int agent_fd;			/* the agent's executable, opened O_PATH|O_CLOEXEC */
+	int life_fd;			/* read end of the life pipe: end of file when the monitor is gone */
+};
+
+struct backend {
+	const char *name;
+	enum plan_tier tier; /* the strongest tier it satisfies */
+	const char *runtime; /* "process": for `balanced/process` */
+	void (*probe)(struct backend_report *ret_report);
+	int (*start)(const struct plan *plan, const struct backend_start *how, struct wall *ret_wall,
+		     struct csn_error *err);
+};
+
+/* All backends of this build, weakest first, NULL-terminated. */
+extern const struct backend *const backends[];
+const struct backend *backend_find(const char *name);
+
+/*
+ * Chooses the wall for a plan: the named one, or for "any" the first usable one at or above
+ * the tier in the order of CONTRACTS section 3. Refuses (-ENOTSUP) with the exact cause and fix
+ * when none will do or when a required feature is missing; never a weaker one.
+ */
+int backend_choose(const struct plan *plan, const struct backend **ret_backend,
+		   struct backend_report *ret_report, struct csn_error *err);
+
+/* Closes a wall's descriptors and kills its first process. Reaping is the caller's. */
+void wall_done(struct wall *wall);
