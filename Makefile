@@ -1,0 +1,83 @@
+# The front door. Meson does the work; each target sets up what it needs first (tools/setup:
+# silent when all is there).
+#
+#   make            build/caisson and build/caisson-agent
+#   make demo       three minutes of what it does, in a throw-away folder
+#   make test       every test
+#   make check      the rules of the house: sizes, rooms, form, banned calls, docs
+#   make bench      times against the peers that are installed
+#   make fuzz       replays the corpora; FUZZ_SECONDS=60 searches, with clang, that long per target
+#   make soak       many short runs, then looks for what they left behind
+#   make install    prefix=/usr/local, DESTDIR=
+
+prefix ?= /usr/local
+DESTDIR ?=
+BUILD ?= build
+FUZZ_SECONDS ?= 0
+# The system's Python: meson and pytest of a package belong to it, whatever comes first on PATH.
+PYTHON ?= /usr/bin/python3
+
+.DEFAULT_GOAL := all
+.PHONY: all demo test check bench fuzz soak install uninstall clean
+
+# One word per job, so that `make V=1` shows what runs.
+Q = $(if $(V),,@)
+
+define setup
+$(Q)tools/setup $(1)
+endef
+
+define build
+$(call setup,$(1))
+$(Q)test -f $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(prefix)
+$(Q)ninja -C $(BUILD)
+$(Q)tools/setup profile $(abspath $(BUILD))/caisson
+endef
+
+# $(call script,FILE,WHAT): runs a part that may be missing from a stripped source tree.
+define script
+$(Q)test -x $(1) || { echo "make $@: this tree has no $(1), $(2)" >&2; exit 1; }
+$(Q)$(1)
+endef
+
+all:
+	$(call build,build)
+
+demo:
+	$(call build,build)
+	$(call script,examples/demo/run,the demonstration)
+
+# Both halves run, so that one failure does not hide another.
+test:
+	$(call build,test)
+	$(Q)BUILD=$(abspath $(BUILD)) PYTHON=$(PYTHON) tools/test
+
+check:
+	$(call setup,check)
+	$(Q)$(PYTHON) tools/check
+
+bench:
+	$(call build,build)
+	$(call script,bench/run,the benchmark)
+
+fuzz:
+	$(call setup,$(if $(filter 0,$(FUZZ_SECONDS)),build,ci))
+	$(Q)PYTHON=$(PYTHON) tools/fuzz $(FUZZ_SECONDS)
+
+soak:
+	$(call build,build)
+	$(call script,bench/soak,the soak test)
+
+install:
+	$(call build,build)
+	$(Q)meson configure $(BUILD) -Dprefix=$(prefix)
+	$(Q)meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+	$(Q)test -n "$(DESTDIR)" || tools/setup profile $(prefix)/bin/caisson
+
+# Removes what meson says it installs, and nothing else.
+uninstall:
+	$(Q)tools/uninstall $(BUILD) "$(DESTDIR)"
+	$(Q)test -n "$(DESTDIR)" || tools/setup unprofile $(prefix)/bin/caisson
+
+clean:
+	rm -rf $(BUILD) build-gcc build-clang build-asan build-fuzz
