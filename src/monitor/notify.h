@@ -1,0 +1,69 @@
+/*
+ * notify - one command's seccomp listener: explains, and connects in the program's place
+ *
+ *   program in the sandbox                        monitor
+ *     openat("a.txt", O_WRONLY) ── stopped ──►  reads and resolves the path in the sandbox's
+ *        ◄── CONTINUE: the kernel decides ────  view; outside the plan → a fact
+ *     ptrace(…)                 ── stopped ──►  a fact
+ *        ◄── the profile's errno ─────────────
+ *     connect(fd, address)      ── stopped ──►  copies address and socket, decides, connects
+ *        ◄── result, never CONTINUE ──────────  its own copy
+ *
+ * Walls never depend on it, with one exception: `connect`. With CONTINUE a second thread could
+ * swap the address in memory between our look and the kernel's, so connect is done here.
+ *
+ * Nothing here blocks: the listener is polled before it is read, connects that would wait are
+ * kept and retried, floods are answered late. The caller polls one descriptor, notify_fd().
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "monitor/violations.h"
+#include "plan/plan.h"
+
+struct notify;
+
+/* notify_handle(): what the caller should do next. */
+enum notify_state {
+	NOTIFY_MORE,   /* poll notify_fd() again */
+	NOTIFY_CLOSED, /* no process of the command is left: stop polling, notify_free() */
+	NOTIFY_END     /* on_violation: kill. The call that did it stays unanswered; end the run */
+};
+
+struct notify_setup {
+	const struct plan *plan;       /* borrowed */
+	const char *profile;           /* as for profile_rules(): "command", "command-reads" … */
+	struct violations *violations; /* borrowed: where facts go */
+	int scratch_fd; /* O_PATH of the scratch mount or folder, borrowed; -1: looked up inside */
+	bool has_own_view; /* process wall: mount flags decide, network namespace of its own;
+			    * false (landlock wall): the plan's paths decide */
+};
+
+/* Numbers for tests, benchmarks and the result's usage. */
+struct notify_stats {
+	uint64_t handled;
+	uint64_t unreadable; /* the kernel forbade a look: not observed */
+	uint64_t delayed;    /* how often answering was put off by the token bucket */
+	uint64_t waiting;    /* connects that wait right now */
+};
+
+/*
+ * Takes `listener` (closed on failure too). 0, -ENOMEM or the errno of epoll and timer. `setup`
+ * is copied.
+ */
+int notify_new(int listener, const struct notify_setup *setup, struct notify **ret_notify,
+	       struct csn_error *err);
+
+/* Closes the listener: calls that are still waiting get ENOSYS. NULL is fine. */
+void notify_free(struct notify *notify);
+
+/* The descriptor to poll for reading; it never changes. Borrowed. */
+int notify_fd(const struct notify *notify);
+
+/* Handles a bounded number of notifications; never blocks, cheap when there is nothing. */
+enum notify_state notify_handle(struct notify *notify);
+
+void notify_stats(const struct notify *notify, struct notify_stats *ret_stats);
