@@ -13,10 +13,12 @@
 
 #include "base/buf.h"
 
+struct term;
+
 struct emit {
 	struct buf *buf; /* borrowed */
-	size_t frame;	 /* offset (from buf start) of the frame's length, set by emit_begin */
-	int error;	 /* first failure, 0 so far */
+	size_t frame;    /* offset (from buf start) of the frame's length, set by emit_begin */
+	int error;       /* first failure, 0 so far */
 };
 
 /* Starts a frame: 4 bytes of length (filled by emit_end) and the version byte. */
@@ -25,12 +27,21 @@ struct emit emit_begin(struct buf *buf);
 /* Ends it. On any failure since emit_begin the partial frame is removed. */
 int emit_end(struct emit *emit);
 
+/*
+ * What follows appends one term or the head of one. Failures are remembered in `error`;
+ * nothing is written after the first.
+ */
 void emit_tuple(struct emit *emit, uint32_t arity);
 void emit_map(struct emit *emit, uint32_t pairs);
-void emit_list(struct emit *emit, uint32_t count); /* followed by `count` terms and emit_nil() */
+void emit_list(struct emit *emit,
+	       uint32_t count); /* `count` terms and emit_nil() follow, for 0 too */
 void emit_nil(struct emit *emit);
 void emit_atom(struct emit *emit, const char *name); /* at most 255 bytes of UTF-8 */
 void emit_int(struct emit *emit, int64_t value);
 void emit_binary(struct emit *emit, const void *data, size_t size);
 void emit_text(struct emit *emit, const char *text); /* a binary */
 void emit_bool(struct emit *emit, int value);
+void emit_float(struct emit *emit, double value);
+
+/* A whole tree, at most term_limits.depth deep (-E2BIG), as term_encode() writes it. */
+void emit_term(struct emit *emit, const struct term *term);

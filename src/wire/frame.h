@@ -33,7 +33,8 @@ struct frame_message {
 	const char *name;
 	const char *args;
 	enum frame_side side;
-	uint32_t max_bytes; /* a longer frame of this kind is refused undecoded where the name can be seen */
+	uint32_t max_bytes; /* a longer frame of this kind is refused undecoded where the name can
+			       be seen */
 	const char *what;   /* one line for docs/protocol.md */
 };
 
@@ -58,7 +59,7 @@ struct frame_key {
 /* The table of one verb: what {call, Ref, Verb, Map} may carry and what the reply carries. */
 struct frame_verb {
 	const char *name;
-	const struct frame_key *args;	/* ends with a NULL name */
+	const struct frame_key *args;   /* ends with a NULL name */
 	const struct frame_key *result; /* ends with a NULL name */
 };
 
