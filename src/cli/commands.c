@@ -1,0 +1,352 @@
+/*
+ * The table of commands and flags
+ *
+ * The only place where a command or a flag is named. Help, the manual page, docs/cli.md and
+ * the completions are printed from here; tests/cli/test_cli_help.py compares them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+
+#define TO(field) offsetof(struct cli_options, field)
+
+static const struct cli_flag sandbox_flags[] = {
+	{ "policy", 0, "FILE",
+	  "the policy file to use, trusted; without it caisson.yaml is searched here and above",
+	  CLI_TEXT, TO(policy) },
+	{ "tier", 0, "TIER", "at least this wall: local, virtual, auto, balanced, assisted, strict",
+	  CLI_TEXT, TO(tier) },
+	{ "backend", 0, "NAME", "exactly this wall; `caisson doctor` lists them", CLI_TEXT,
+	  TO(backend) },
+	{ "workspace", 'w', "PATH[:ro|rw|cow]",
+	  "the folder to work in; default: the project here, read-only", CLI_TEXT, TO(workspace) },
+	{ "rw", 0, NULL, "the workspace may be written", CLI_FIXED, TO(workspace_mode), "rw" },
+	{ "cow", 0, NULL,
+	  "writes to the workspace go to a layer, for `runs diff` and `runs commit`", CLI_FIXED,
+	  TO(workspace_mode), "cow" },
+	{ "at", 0, "PATH|host",
+	  "where the workspace stands inside; host: at its own path; default /workspace", CLI_TEXT,
+	  TO(workspace_at) },
+	{ "mount", 'm', "HOST:AT[:ro|rw]",
+	  "show a host path inside, read-only unless :rw; may be repeated", CLI_LIST, TO(mounts) },
+	{ "network", 'n', "none|loopback|allow|engine",
+	  "default none; loopback has only its own 127.0.0.1", CLI_TEXT, TO(network) },
+	{ "allow", 0, "HOST[:PORT]", "a destination for --network allow; may be repeated", CLI_LIST,
+	  TO(allow) },
+	{ "limit", 'l', "KEY=VALUE",
+	  "a limit as in the policy's limits, or scratch=SIZE; may be repeated", CLI_LIMIT,
+	  TO(limits) },
+	{ "timeout", 0, "TIME", "the command's wall time, as 500ms, 45s, 3m, 2h", CLI_LIMIT,
+	  TO(limits), "command" },
+	{ "memory", 0, "SIZE", "memory of the whole tree, as 512MiB, 2GiB", CLI_LIMIT, TO(limits),
+	  "memory" },
+	{ "cpus", 0, "N", "processors", CLI_LIMIT, TO(limits), "cpus" },
+	{ "env", 'e', "NAME[=VALUE]", "pass or set a variable; may be repeated", CLI_LIST,
+	  TO(env) },
+	{ "tag", 0, "TAG",
+	  "a word for the record and for the policy's strict_when; may be repeated", CLI_LIST,
+	  TO(tags) },
+	{ "stdin", 0, "FILE", "read the command's standard input from FILE", CLI_TEXT,
+	  TO(stdin_file) },
+	{ "tty", 0, "auto|always|never", "a terminal inside; default auto", CLI_TEXT, TO(tty) },
+	{ "result", 0, "FILE",
+	  "write the result as JSON; -: on stdout, the command's output is then only recorded",
+	  CLI_TEXT, TO(result) },
+	{ "no-record", 0, NULL, "keep no record of this run", CLI_SWITCH, TO(no_record) },
+	{ NULL },
+};
+
+static const struct cli_flag record_flags[] = {
+	{ "run-dir", 0, "DIR", "where records are kept; default $XDG_STATE_HOME/caisson/runs",
+	  CLI_TEXT, TO(run_dir) },
+	{ NULL },
+};
+
+static const struct cli_flag output_flags[] = {
+	{ "quiet", 'q', NULL, "say only what failed", CLI_SWITCH, TO(quiet) },
+	{ "verbose", 'v', NULL, "say more", CLI_SWITCH, TO(verbose) },
+	{ "no-color", 0, NULL, "no colours; so does the variable NO_COLOR", CLI_SWITCH,
+	  TO(no_color) },
+	{ "json", 0, NULL, "JSON for programs", CLI_SWITCH, TO(json) },
+	{ NULL },
+};
+
+static const struct cli_flag project_flags[] = {
+	{ "policy", 0, "FILE",
+	  "the policy file; without it caisson.yaml is searched here and above", CLI_TEXT,
+	  TO(policy) },
+	{ NULL },
+};
+
+static const struct cli_flag help_flag = { "help", 'h', NULL, "this help", CLI_SWITCH, TO(help) };
+
+/* In the order of enum cli_set's bits. */
+static const struct cli_flag *const shared[CLI_SETS] = { sandbox_flags, record_flags, output_flags,
+							 project_flags };
+
+static const struct cli_flag run_flags[] = {
+	{ "command", 'c', "TEXT", "run TEXT with the shell inside instead of COMMAND", CLI_TEXT,
+	  TO(text) },
+	{ NULL },
+};
+
+static const struct cli_flag show_flags[] = {
+	{ "effective", 0, NULL, "the decided plan as a policy, defaults and flags included",
+	  CLI_SWITCH, TO(effective) },
+	{ NULL },
+};
+
+static const struct cli_flag init_flags[] = {
+	{ "force", 0, NULL, "replace a file that exists", CLI_SWITCH, TO(force) },
+	{ NULL },
+};
+
+static const struct cli_flag trust_flags[] = {
+	{ "yes", 'y', NULL, "do not ask", CLI_SWITCH, TO(yes) },
+	{ NULL },
+};
+
+static const struct cli_flag diff_flags[] = {
+	{ "names-only", 0, NULL, "only what was added (A), modified (M), deleted (D)", CLI_SWITCH,
+	  TO(names_only) },
+	{ NULL },
+};
+
+static const struct cli_flag commit_flags[] = {
+	{ "dry-run", 0, NULL, "say what would be done", CLI_SWITCH, TO(dry_run) },
+	{ "force", 0, NULL, "also replace what changed in the workspace since the run", CLI_SWITCH,
+	  TO(force) },
+	{ NULL },
+};
+
+static const struct cli_flag gc_flags[] = {
+	{ "runs", 0, "N", "keep at most N runs; default 200", CLI_TEXT, TO(max_runs) },
+	{ "age", 0, "TIME", "keep none older than TIME, as 48h; default 168h", CLI_TEXT,
+	  TO(max_age) },
+	{ "size", 0, "SIZE", "keep at most SIZE, as 500MiB; default 1GiB", CLI_TEXT, TO(max_size) },
+	{ NULL },
+};
+
+static const struct cli_flag help_flags[] = {
+	{ "man", 0, NULL, "the manual page, for man(1)", CLI_SWITCH, TO(man) },
+	{ "markdown", 0, NULL, "all commands and flags as Markdown", CLI_SWITCH, TO(markdown) },
+	{ NULL },
+};
+
+const struct cli_command cli_commands[] = {
+#ifdef CAISSON_HAS_RUN
+	{ .name = "run",
+	  .usage = "[--] COMMAND [ARG…] | -c TEXT",
+	  .summary = "run a command behind the wall that the policy asks for",
+	  .text = "The command sees the project here at /workspace, read-only, a scratch /tmp, no "
+		  "network and "
+		  "none of your files or variables, unless flags or the policy lend them. Its "
+		  "output and "
+		  "status are its own; ours go to stderr.\n\n"
+		  "Flags end at the first word that is none. Status 124: a clock ran out. 125: "
+		  "nothing was "
+		  "started, stderr says why. 126, 127: the program is not executable, or missing. "
+		  "137: a limit "
+		  "ended it. 128+N: signal N.",
+	  .flags = run_flags,
+	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .takes_argv = true,
+	  .starts_sandbox = true,
+	  .max_args = -1,
+	  .run = cli_run },
+#endif
+	{ .name = "why",
+	  .usage = "[RUN]",
+	  .summary = "what the last run was denied, by which rule, and what would permit it",
+	  .text = "RUN is a run's id or the end of one; without it the last run.",
+	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .max_args = 1,
+	  .run = cli_why },
+	{ .name = "doctor",
+	  .usage = "",
+	  .summary = "which walls work here, what is missing for the others, what is weaker",
+	  .text = "Status 0 if at least one wall that isolates is usable, else 1.",
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .run = cli_doctor },
+	{ .name = "policy init",
+	  .usage = "[FILE]",
+	  .summary = "write a commented policy file, caisson.yaml by default",
+	  .text = "",
+	  .flags = init_flags,
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .max_args = 1,
+	  .run = cli_policy_init },
+	{ .name = "policy set",
+	  .usage = "KEY=VALUE…",
+	  .summary = "change values in the policy file, as limits.command=10m; comments stay",
+	  .text = "",
+	  .sets = CLI_PROJECT_FLAGS | CLI_OUTPUT_FLAGS,
+	  .min_args = 1,
+	  .max_args = -1,
+	  .run = cli_policy_set },
+	{ .name = "policy check",
+	  .usage = "[FILE]",
+	  .summary = "is the policy file good: FILE:LINE:COLUMN for what is not",
+	  .text = "",
+	  .sets = CLI_PROJECT_FLAGS | CLI_OUTPUT_FLAGS,
+	  .max_args = 1,
+	  .run = cli_policy_check },
+	{ .name = "policy show",
+	  .usage = "",
+	  .summary = "the policy file in force, and whether it is trusted",
+	  .text = "",
+	  .flags = show_flags,
+	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .run = cli_policy_show },
+	{ .name = "policy explain",
+	  .usage = "[--] COMMAND [ARG…]",
+	  .summary = "what would hold for a command, rule by rule, without running it",
+	  .text = "",
+	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .takes_argv = true,
+	  .max_args = -1,
+	  .run = cli_policy_explain },
+	{ .name = "policy trust",
+	  .usage = "[FILE]",
+	  .summary = "trust the policy file as it is now, after showing what changed",
+	  .text = "A file that was found by search may only tighten until it is trusted: it can "
+		  "come with a "
+		  "stranger's repository. Trust holds for this path and these bytes; another byte, "
+		  "and it is "
+		  "asked for again.",
+	  .flags = trust_flags,
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .max_args = 1,
+	  .run = cli_policy_trust },
+	{ .name = "runs ls",
+	  .usage = "",
+	  .summary = "the recorded runs, newest first",
+	  .text = "",
+	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .run = cli_runs_ls },
+	{ .name = "runs show",
+	  .usage = "[RUN]",
+	  .summary = "the result of a run, the last one by default",
+	  .text = "",
+	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .max_args = 1,
+	  .run = cli_runs_show },
+	{ .name = "runs verify",
+	  .usage = "[RUN]",
+	  .summary = "is a record as it was written: names the first bad line",
+	  .text = "Recomputes the chain of events, the manifest and the head that is kept outside "
+		  "the run's "
+		  "folder. Status 1 if anything differs.",
+	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .max_args = 1,
+	  .run = cli_runs_verify },
+	{ .name = "runs diff",
+	  .usage = "RUN [PATH…]",
+	  .summary = "what a run with --cow changed in the workspace",
+	  .text = "",
+	  .flags = diff_flags,
+	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .min_args = 1,
+	  .max_args = -1,
+	  .run = cli_runs_diff },
+	{ .name = "runs commit",
+	  .usage = "RUN [PATH…]",
+	  .summary = "apply what a run with --cow changed to the workspace",
+	  .text = "Each file is replaced in one step. A policy file is never written; names that "
+		  "make other "
+		  "programs run something (.git/hooks, .git/config, .envrc, .vscode) only if PATH "
+		  "names them. "
+		  "Devices, sockets and pipes are left out, set-user-id bits dropped.",
+	  .flags = commit_flags,
+	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .min_args = 1,
+	  .max_args = -1,
+	  .run = cli_runs_commit },
+	{ .name = "runs rm",
+	  .usage = "RUN…",
+	  .summary = "remove the records of finished runs",
+	  .text = "",
+	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .min_args = 1,
+	  .max_args = -1,
+	  .run = cli_runs_rm },
+	{ .name = "runs gc",
+	  .usage = "",
+	  .summary = "remove the oldest finished runs beyond the bounds; runs do it themselves",
+	  .text = "",
+	  .flags = gc_flags,
+	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .run = cli_runs_gc },
+	{ .name = "version",
+	  .usage = "",
+	  .summary = "the version",
+	  .text = "",
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .run = cli_version },
+	{ .name = "help",
+	  .usage = "[COMMAND]",
+	  .summary = "help, of all or of one command",
+	  .text = "",
+	  .flags = help_flags,
+	  .max_args = 2,
+	  .run = cli_help },
+	{ .name = "completion",
+	  .usage = "bash|zsh|fish",
+	  .summary = "a completion script for a shell, on stdout",
+	  .text = "",
+	  .min_args = 1,
+	  .max_args = 1,
+	  .run = cli_completion },
+	{ NULL },
+};
+
+/* Counts down `*i` through one table. */
+static const struct cli_flag *flag_in(const struct cli_flag *table, size_t *i)
+{
+	for (; table && table->name; table++)
+		if ((*i)-- == 0)
+			return table;
+	return NULL;
+}
+
+const struct cli_flag *cli_flag_at(const struct cli_command *command, size_t i)
+{
+	const struct cli_flag *flag = flag_in(command->flags, &i);
+
+	for (size_t set = 0; !flag && set < CLI_SETS; set++)
+		if (command->sets & 1u << set)
+			flag = flag_in(shared[set], &i);
+	if (!flag && i == 0)
+		flag = &help_flag;
+	return flag;
+}
+
+const struct cli_command *cli_command_find(int argc, char **argv, int *ret_words)
+{
+	size_t first = strlen(argv[0]);
+
+	for (const struct cli_command *c = cli_commands; c->name; c++) {
+		if (str_is(c->name, argv[0])) {
+			*ret_words = 1;
+			return c;
+		}
+		if (argc > 1 && strncmp(c->name, argv[0], first) == 0 && c->name[first] == ' ' &&
+		    str_is(c->name + first + 1, argv[1])) {
+			*ret_words = 2;
+			return c;
+		}
+	}
+	return NULL;
+}
+
+bool cli_is_group(const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const struct cli_command *c = cli_commands; c->name; c++)
+		if (strncmp(c->name, word, length) == 0 && c->name[length] == ' ')
+			return true;
+	return false;
+}

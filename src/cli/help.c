@@ -1,0 +1,265 @@
+/*
+ * Help, the manual page, docs/cli.md, version: the table of commands told four times
+ *
+ * The synopsis of a flag is written in one function, so that no form can differ from
+ * another; tests/cli/test_cli_help.py still compares them.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/out.h"
+
+enum { INDENT = 2, FLAG_COLUMN = 34, WIDTH = 96, FLAG_TEXT = 96 };
+
+/* "-w, --workspace PATH[:ro|rw|cow]" */
+static void flag_text(const struct cli_flag *flag, char *ret_text, size_t size)
+{
+	char letter[8] = "";
+
+	if (flag->letter)
+		snprintf(letter, sizeof letter, "-%c, ", flag->letter);
+	snprintf(ret_text, size, "%s--%s%s%s", letter, flag->name, flag->arg ? " " : "",
+		 flag->arg ? flag->arg : "");
+}
+
+static void print_row(FILE *file, const char *left, const char *right, int column)
+{
+	int used = fprintf(file, "%*s%s", INDENT, "", left) - (int)strlen(left) + out_width(left);
+
+	if (used >= column) {
+		fputc('\n', file);
+		used = 0;
+	}
+	fprintf(file, "%*s", column - used, "");
+	/* The first line goes on where the cursor stands. */
+	for (const char *at = right; *at;) {
+		int room = WIDTH - column, length = (int)strlen(at), end = length;
+
+		if (length > room) {
+			for (end = room; end > 0 && at[end] != ' '; end--)
+				;
+			end = end ? end : length;
+		}
+		fprintf(file, "%.*s\n", end, at);
+		at += end + (at[end] == ' ');
+		if (*at)
+			fprintf(file, "%*s", column, "");
+	}
+}
+
+static void print_usage(FILE *file, const struct cli_command *command)
+{
+	fprintf(file, "caisson %s [FLAGS]%s%s\n", command->name, *command->usage ? " " : "",
+		command->usage);
+}
+
+static void print_command(FILE *file, const struct cli_command *command)
+{
+	const struct cli_flag *flag;
+	char text[FLAG_TEXT];
+
+	print_usage(file, command);
+	fputc('\n', file);
+	out_wrap(file, command->summary, INDENT, WIDTH);
+	if (*command->text) {
+		fputc('\n', file);
+		out_wrap(file, command->text, INDENT, WIDTH);
+	}
+	fputs("\nFlags:\n", file);
+	for (size_t i = 0; (flag = cli_flag_at(command, i)); i++) {
+		flag_text(flag, text, sizeof text);
+		print_row(file, text, flag->what, FLAG_COLUMN);
+	}
+}
+
+static void print_all(FILE *file)
+{
+	fputs("caisson COMMAND [FLAGS] …\n\n"
+	      "Runs untrusted commands behind walls and says what they did, what they tried,\n"
+	      "and what stopped them.\n\n",
+	      file);
+	for (const struct cli_command *c = cli_commands; c->name; c++)
+		print_row(file, c->name, c->summary, 18);
+	fputs("\n`caisson help COMMAND` lists a command's flags.\n", file);
+}
+
+void cli_print_help(const struct cli_command *command, bool is_error)
+{
+	FILE *file = is_error ? stderr : stdout;
+
+	if (command)
+		print_command(file, command);
+	else
+		print_all(file);
+}
+
+void cli_print_group(const char *group, bool is_error)
+{
+	FILE *file = is_error ? stderr : stdout;
+	size_t length = strlen(group);
+
+	for (const struct cli_command *c = cli_commands; c->name; c++)
+		if (strncmp(c->name, group, length) == 0 && c->name[length] == ' ')
+			print_row(file, c->name, c->summary, 18);
+	fprintf(file, "\n`caisson help %s COMMAND` lists a command's flags.\n", group);
+}
+
+/* ---- the manual page ---------------------------------------------------------------- */
+
+/* Text for roff: hyphens as minus, no line that looks like a request. */
+static void roff(const char *text)
+{
+	for (const char *at = text; *at; at++) {
+		if ((*at == '.' || *at == '\'') && (at == text || at[-1] == '\n'))
+			fputs("\\&", stdout);
+		if (str_starts(at, "\n\n")) {
+			fputs("\n.PP\n", stdout);
+			at++;
+		} else if (str_starts(at, "…")) {
+			fputs("\\&...", stdout);
+			at += strlen("…") - 1;
+		} else if (*at == '-') {
+			fputs("\\-", stdout);
+		} else if (*at == '\\') {
+			fputs("\\e", stdout);
+		} else if (*at == '`') {
+			fputs("\\(ga", stdout);
+		} else {
+			fputc(*at, stdout);
+		}
+	}
+}
+
+static void man_command(const struct cli_command *command)
+{
+	const struct cli_flag *flag;
+	char text[FLAG_TEXT];
+
+	printf(".SS caisson %s\n.B caisson %s\n[FLAGS] ", command->name, command->name);
+	roff(command->usage);
+	puts("\n.PP");
+	roff(command->summary);
+	puts(".");
+	if (*command->text) {
+		puts(".PP");
+		roff(command->text);
+		puts("");
+	}
+	for (size_t i = 0; (flag = cli_flag_at(command, i)); i++) {
+		flag_text(flag, text, sizeof text);
+		fputs(".TP\n.B ", stdout);
+		roff(text);
+		puts("");
+		roff(flag->what);
+		puts("");
+	}
+}
+
+static const struct {
+	const char *name;
+	const char *what;
+} man_files[] = {
+	{ "caisson.yaml", "the policy of a project, searched here and above" },
+	{ "$XDG_CONFIG_HOME/caisson/trusted",
+	  "the policy files that were trusted, with their text" },
+	{ "$XDG_STATE_HOME/caisson/runs", "records of runs, kept for 7 days" },
+};
+
+static void print_man(void)
+{
+	printf(".TH CAISSON 1 \"\" \"caisson %s\" \"User Commands\"\n.SH NAME\n", CAISSON_VERSION);
+	puts("caisson \\- run untrusted commands behind walls\n.SH SYNOPSIS\n.B caisson\n"
+	     "COMMAND [FLAGS] \\&...\n.SH DESCRIPTION");
+	puts("Runs untrusted commands behind walls and says what they did, what they tried, and "
+	     "what\n"
+	     "stopped them.\n.SH COMMANDS");
+	for (const struct cli_command *c = cli_commands; c->name; c++)
+		man_command(c);
+	puts(".SH FILES");
+	for (size_t i = 0; i < ARRAY_SIZE(man_files); i++) {
+		printf(".TP\n.I %s\n", man_files[i].name);
+		roff(man_files[i].what);
+		puts("");
+	}
+	puts(".SH EXIT STATUS\n0: done. 1: it failed. 2: the command line makes no sense.\n"
+	     "A command that starts a sandbox ends with the status of what it ran, or 124 to 137 "
+	     "as\n"
+	     "described there, and 125 for every failure of its own.");
+}
+
+/* ---- docs/cli.md ---------------------------------------------------------------------- */
+
+/* A table cell: '|' would end it. */
+static void cell(const char *text)
+{
+	for (; *text; text++)
+		if (*text == '|')
+			fputs("\\|", stdout);
+		else
+			fputc(*text, stdout);
+}
+
+static void markdown_command(const struct cli_command *command)
+{
+	const struct cli_flag *flag;
+	char text[FLAG_TEXT];
+
+	printf("\n## caisson %s\n\n```\n", command->name);
+	print_usage(stdout, command);
+	printf("```\n\n%c%s.\n", command->summary[0] - 'a' + 'A', command->summary + 1);
+	if (*command->text)
+		printf("\n%s\n", command->text);
+	puts("\n| flag | meaning |\n| --- | --- |");
+	for (size_t i = 0; (flag = cli_flag_at(command, i)); i++) {
+		flag_text(flag, text, sizeof text);
+		fputs("| `", stdout);
+		cell(text);
+		fputs("` | ", stdout);
+		cell(flag->what);
+		puts(" |");
+	}
+}
+
+static void print_markdown(void)
+{
+	puts("# The command line\n\nMade by `caisson help --markdown`; change the table in "
+	     "`src/cli/commands.c`, not this page.");
+	for (const struct cli_command *c = cli_commands; c->name; c++)
+		markdown_command(c);
+}
+
+int cli_help(struct cli *cli)
+{
+	const struct cli_command *command;
+	struct csn_error err = { 0 };
+	int words;
+
+	if (cli->options.man) {
+		print_man();
+	} else if (cli->options.markdown) {
+		print_markdown();
+	} else if (cli->arg_count == 0) {
+		cli_print_help(NULL, false);
+	} else if ((command = cli_command_find(cli->arg_count, cli->args, &words))) {
+		cli_print_help(command, false);
+	} else if (cli_is_group(cli->args[0])) {
+		cli_print_group(cli->args[0], false);
+	} else {
+		csn_fail(&err, -EINVAL, "usage",
+			 "there is no command \"%s\"; `caisson help` lists them", cli->args[0]);
+		return cli_misuse(cli, &err);
+	}
+	return CLI_OK;
+}
+
+int cli_version(struct cli *cli)
+{
+	if (cli->options.json)
+		return out_json(json_pack("{s:s, s:s}", "version", CAISSON_VERSION, "result_schema",
+					  "caisson.result/1"));
+	printf("caisson %s\n", CAISSON_VERSION);
+	return CLI_OK;
+}

@@ -1,0 +1,154 @@
+/* Escaping, colours, wrapping, JSON: everything that the commands print goes through here. */
+#include "cli/out.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+enum { ESCAPE_MAX = 64 << 20 };
+
+/* Length of the UTF-8 sequence at `at`, its code point in *ret_code; 0 if it is none. */
+static size_t decode(const unsigned char *at, size_t size, unsigned *ret_code)
+{
+	size_t length = at[0] < 0x80 ? 1 : at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
+
+	if (length > size || (at[0] && !str_is_utf8(at, length)))
+		return 0;
+	*ret_code = length == 1 ? at[0] : at[0] & (0x7fu >> length);
+	for (size_t i = 1; i < length; i++)
+		*ret_code = *ret_code << 6 | (at[i] & 0x3fu);
+	return length;
+}
+
+/* Characters that draw nothing by themselves but change how others are drawn. */
+static bool is_unsafe(unsigned code)
+{
+	static const unsigned ranges[][2] = {
+		{ 0x00, 0x1f },     { 0x7f, 0x9f },     { 0x61c, 0x61c },   { 0x200b, 0x200f },
+		{ 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xe0000, 0xe007f },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+		if (code >= ranges[i][0] && code <= ranges[i][1])
+			return true;
+	return false;
+}
+
+int out_escape(struct buf *buf, const void *data, size_t size, bool keeps_lines)
+{
+	const unsigned char *at = data;
+	unsigned code = 0;
+	size_t length;
+	int r = 0;
+
+	for (; size > 0 && r == 0; at += length, size -= length) {
+		length = decode(at, size, &code);
+		if (length == 0) {
+			length = 1;
+			r = buf_printf(buf, "\\x%02x", at[0]);
+		} else if ((keeps_lines && (code == '\n' || code == '\t')) || !is_unsafe(code)) {
+			r = buf_add(buf, at, length);
+		} else if (code == '\n') {
+			r = buf_add_text(buf, "\\n");
+		} else if (code < 0x100) {
+			r = buf_printf(buf, "\\x%02x", code);
+		} else {
+			r = buf_printf(buf, "\\u{%x}", code);
+		}
+	}
+	return r;
+}
+
+void out_text(FILE *file, const char *text)
+{
+	_cleanup_buf_ struct buf buf;
+
+	buf_init(&buf, ESCAPE_MAX);
+	if (out_escape(&buf, text, strlen(text), false) == 0)
+		fwrite(buf_at(&buf), 1, buf_size(&buf), file);
+}
+
+static bool has_color(const struct cli *cli, FILE *file)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return !cli->options.no_color && !(no_color && *no_color) && term &&
+	       !str_is(term, "dumb") && isatty(fileno(file));
+}
+
+const char *out_color(const struct cli *cli, FILE *file, enum out_color color)
+{
+	static const char *const codes[] = {
+		[OUT_PLAIN] = "\033[0m", [OUT_BOLD] = "\033[1m",   [OUT_DIM] = "\033[2m",
+		[OUT_RED] = "\033[31m",  [OUT_GREEN] = "\033[32m", [OUT_YELLOW] = "\033[33m",
+	};
+
+	return has_color(cli, file) ? codes[color] : "";
+}
+
+const char *out_plain(const struct cli *cli, FILE *file)
+{
+	return out_color(cli, file, OUT_PLAIN);
+}
+
+int out_width(const char *text)
+{
+	int width = 0;
+
+	for (; *text; text++)
+		width += (*text & 0xc0) != 0x80;
+	return width;
+}
+
+/* One paragraph, up to `end`. */
+static void wrap_paragraph(FILE *file, const char *text, const char *end, int indent, int width)
+{
+	int column = 0, word_width;
+	const char *word_end;
+	char word[256];
+
+	while (text < end) {
+		word_end = text + strcspn(text, " \n");
+		word_end = word_end > end ? end : word_end;
+		snprintf(word, sizeof word, "%.*s", (int)(word_end - text), text);
+		word_width = out_width(word);
+		if (column > 0 && column + 1 + word_width > width) {
+			fputc('\n', file);
+			column = 0;
+		}
+		column += column == 0 ? fprintf(file, "%*s", indent, "") : (fputc(' ', file), 1);
+		fputs(word, file);
+		column += word_width;
+		text = word_end + (word_end < end);
+	}
+	fputc('\n', file);
+}
+
+void out_wrap(FILE *file, const char *text, int indent, int width)
+{
+	const char *end;
+
+	while (*text) {
+		end = strstr(text, "\n\n");
+		wrap_paragraph(file, text, end ? end : text + strlen(text), indent, width);
+		if (end)
+			fputc('\n', file);
+		text = end ? end + 2 : "";
+	}
+}
+
+int out_json(json_t *value)
+{
+	int r = value ? json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY) : -1;
+
+	json_decref(value);
+	if (r < 0) {
+		fprintf(stderr, "caisson: out of memory\n");
+		return CLI_FAILED;
+	}
+	fputc('\n', stdout);
+	return CLI_OK;
+}

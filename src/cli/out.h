@@ -1,0 +1,44 @@
+/*
+ * out - what a person reads
+ *
+ * A path or a process name comes from untrusted code and may hold terminal escapes, so it
+ * passes through out_escape() before it reaches stdout or stderr. Colours only on a
+ * terminal, never with NO_COLOR or --no-color.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "cli/cli.h"
+
+enum out_color { OUT_PLAIN, OUT_BOLD, OUT_DIM, OUT_RED, OUT_GREEN, OUT_YELLOW };
+
+/*
+ * Appends `size` bytes with everything that could move a cursor, change a colour or reorder
+ * text as \xNN or \u{NNNN}: control characters, invalid UTF-8, bidirectional marks. A newline
+ * is escaped too unless `keeps_lines`. 0 or -ENOMEM, -E2BIG.
+ */
+int out_escape(struct buf *buf, const void *data, size_t size, bool keeps_lines);
+
+/* Prints an escaped text. */
+void out_text(FILE *file, const char *text);
+
+/* The start of a colour and the end of it; "" where there are no colours. */
+const char *out_color(const struct cli *cli, FILE *file, enum out_color color);
+const char *out_plain(const struct cli *cli, FILE *file);
+
+/* Prints `text` wrapped at `width` columns, every line indented; blank lines separate paragraphs.
+ */
+void out_wrap(FILE *file, const char *text, int indent, int width);
+
+/* Columns that a UTF-8 text takes, one for each character. */
+int out_width(const char *text);
+
+/* Prints a JSON value on stdout with a newline, and releases it. 0, or CLI_FAILED when out of
+ * memory. */
+int out_json(json_t *value);
