@@ -27,15 +27,41 @@ int frame_peek(const struct buf *in, size_t max, const uint8_t **ret_payload, si
 /* Who may send a message. */
 enum frame_side { FROM_MONITOR = 1, FROM_AGENT = 2 };
 
-/* One message of the protocol: {name, Arg…}. `args` is one letter per argument:
- * i non-negative integer (Ref and counts), a atom, b binary, m map, d binary or atom eof. */
+/*
+ * One message of the protocol: {name, Arg…}. `args` is one letter per argument:
+ * i non-negative integer (the first one is Ref), a atom, b binary, m map whose keys are
+ * atoms, d binary or the atom eof. A bound of 0 is none.
+ */
 struct frame_message {
 	const char *name;
 	const char *args;
+	const char *shape; /* as the documentation writes it: "{cancel, Ref}" */
 	enum frame_side side;
-	uint32_t max_bytes; /* a longer frame of this kind is refused undecoded where the name can
-			       be seen */
-	const char *what;   /* one line for docs/protocol.md */
+	uint32_t max_bytes;   /* a longer frame of this kind is refused before it is decoded */
+	const char *what;     /* one line for docs/protocol.md */
+	const char *atoms;    /* what `a` may be, separated by blanks; NULL: any atom */
+	uint64_t max_integer; /* of each integer but Ref */
+	uint64_t max_binary;  /* bytes */
+	const struct frame_key *keys; /* of the map, where it is always the same one; or NULL */
+};
+
+/* Indexes into frame_messages, in its order. */
+enum frame_index {
+	FRAME_INIT,
+	FRAME_CALL,
+	FRAME_DATA_IN,
+	FRAME_WINDOW_IN,
+	FRAME_SIGNAL,
+	FRAME_RESIZE,
+	FRAME_CANCEL,
+	FRAME_STOP,
+	FRAME_READY,
+	FRAME_REPLY,
+	FRAME_FAILED,
+	FRAME_DATA_OUT,
+	FRAME_WINDOW_OUT,
+	FRAME_FACT,
+	FRAME_BYE,
 };
 
 extern const struct frame_message frame_messages[];
@@ -47,18 +73,42 @@ extern const size_t frame_message_count;
  */
 int frame_check(const struct term *term, enum frame_side side, struct csn_error *err);
 
-/* One key of a verb's argument or result map. */
+/*
+ * The same for what can be seen before decoding: name, side, number of arguments, and
+ * whether a message of this name may be `size` bytes long. A message must begin in the
+ * short form, 131 104 N and an atom. Index, or -EBADMSG with a reason.
+ */
+int frame_sniff(const uint8_t *payload, size_t size, enum frame_side side, struct csn_error *err);
+
+/*
+ * frame_sniff(), term_decode() and frame_check(): what a receiver does with a payload.
+ * Index, -EBADMSG with a reason, or -ENOMEM. The term lives in the arena.
+ */
+int frame_decode(struct arena *arena, const uint8_t *payload, size_t size, enum frame_side side,
+		 struct term *ret_term, struct csn_error *err);
+
+/*
+ * One key of a map. Types as above, and: I non-negative integer or the atom null, t binary
+ * without zero bytes, p path (t, not empty), B boolean, L list of t, A list of atoms,
+ * M map from t (not empty, no '=') to t, R list of maps. `max` is the largest integer, or
+ * most bytes (of a whole L or M), or most elements (A, R); 0: no bound.
+ */
 struct frame_key {
 	const char *name;
-	char type; /* as above, and: B boolean, L list of binaries, M map of binaries */
+	char type;
 	bool required;
-	uint64_t max; /* largest integer, or most bytes */
+	uint64_t max;
 	const char *what;
+	const struct frame_key *keys; /* of m, or of each map in R; NULL: any atoms */
 };
+
+/* What a type letter means, in words ("a boolean"); NULL for an unknown letter. */
+const char *frame_type_name(char type);
 
 /* The table of one verb: what {call, Ref, Verb, Map} may carry and what the reply carries. */
 struct frame_verb {
 	const char *name;
+	const char *what;
 	const struct frame_key *args;   /* ends with a NULL name */
 	const struct frame_key *result; /* ends with a NULL name */
 };
@@ -66,5 +116,11 @@ struct frame_verb {
 extern const struct frame_verb frame_verbs[];
 extern const size_t frame_verb_count;
 
-/* Checks a verb's argument map (or result map) against its table. 0 or -EBADMSG. */
+/* The verb of an atom, or NULL: the answer is then `failed` with not_supported. */
+const struct frame_verb *frame_find_verb(const struct term *atom);
+
+/*
+ * Checks a verb's argument map (or result map) against its table. 0 or -EBADMSG. What
+ * one key asks of another (argv or command, not both) is the handler's to check.
+ */
 int frame_check_map(const struct frame_key *keys, const struct term *map, struct csn_error *err);

@@ -1,0 +1,247 @@
+/*
+ * The protocol between monitor and agent, as data: each message, each verb with its keys,
+ * types and bounds. Receivers check against these tables and docs/protocol.md is printed
+ * from them, so neither can say something else than the other.
+ */
+#include "base/str.h"
+#include "wire/frame.h"
+
+enum {
+	PATH_BYTES = 4095,       /* PATH_MAX without its NUL */
+	TEXT_BYTES = 131071,     /* MAX_ARG_STRLEN without its NUL: the kernel takes no more */
+	ARGV_BYTES = 1 << 20,    /* execve refuses argv + env beyond 2 MiB with the usual stack */
+	EDIT_BYTES = 1 << 20,    /* of one side of an edit */
+	LISTING_BYTES = 2 << 20, /* of all paths in one answer */
+	CALL_BYTES = 4 << 20,
+	INIT_BYTES = 64 << 10,
+	SMALL_BYTES = 64, /* a message of integers and short atoms */
+	PIECE_BYTES = FRAME_PIECE + SMALL_BYTES,
+	DETAIL_BYTES = 4096,
+	NAME_BYTES = 255,
+	RESULTS_MAX = 10000, /* matches or paths in one answer */
+	TTY_SIDE = 65535,    /* struct winsize has 16 bits */
+	SIGNAL_MAX = 64,
+	MODE_MAX = 07777,
+};
+
+#define YEAR_MS 31536000000u
+#define OFFSET_MAX INT64_MAX
+
+static const struct frame_key init_keys[] = {
+	{ "workspace", 'p', true, PATH_BYTES, "the directory that relative paths start from" },
+	{ "profile", 't', true, NAME_BYTES, "name of the syscall profile for commands" },
+	{ NULL },
+};
+
+static const struct frame_key ready_keys[] = {
+	{ "version", 'i', true, UINT16_MAX, "of this protocol: 1" },
+	{ "verbs", 'A', true, 64, "what `call` may name" },
+	{ "enforces", 'A', true, 64, "what this agent enforces by itself" },
+	{ NULL },
+};
+
+const struct frame_message frame_messages[] = {
+	[FRAME_INIT] = { "init", "m", "{init, Map}", FROM_MONITOR, INIT_BYTES,
+			 "the first message; answered by `ready`", .keys = init_keys },
+	[FRAME_CALL] = { "call", "iam", "{call, Ref, Verb, Map}", FROM_MONITOR, CALL_BYTES,
+			 "starts a verb; `reply` or `failed` with the same Ref ends it" },
+	[FRAME_DATA_IN] = { "data", "iad", "{data, Ref, stdin, Bin | eof}", FROM_MONITOR,
+			    PIECE_BYTES, "input of a running call", .atoms = "stdin",
+			    .max_binary = FRAME_PIECE },
+	[FRAME_WINDOW_IN] = { "window", "ii", "{window, Ref, Bytes}", FROM_MONITOR, SMALL_BYTES,
+			      "so many more bytes of output may be sent for this call",
+			      .max_integer = FRAME_MAX },
+	[FRAME_SIGNAL] = { "signal", "ii", "{signal, Ref, N}", FROM_MONITOR, SMALL_BYTES,
+			   "sends a signal to the command's process group",
+			   .max_integer = SIGNAL_MAX },
+	[FRAME_RESIZE] = { "resize", "iii", "{resize, Ref, Rows, Cols}", FROM_MONITOR, SMALL_BYTES,
+			   "the size of the command's terminal", .max_integer = TTY_SIDE },
+	[FRAME_CANCEL] = { "cancel", "i", "{cancel, Ref}", FROM_MONITOR, SMALL_BYTES,
+			   "ends a call and everything it started" },
+	[FRAME_STOP] = { "stop", "", "{stop}", FROM_MONITOR, SMALL_BYTES,
+			 "ends everything; answered by `bye`" },
+	[FRAME_READY] = { "ready", "m", "{ready, Map}", FROM_AGENT, INIT_BYTES,
+			  "the answer to `init`", .keys = ready_keys },
+	[FRAME_REPLY] = { "reply", "im", "{reply, Ref, Map}", FROM_AGENT, CALL_BYTES,
+			  "the result of a call; nothing follows for its Ref" },
+	[FRAME_FAILED] = { "failed", "iab", "{failed, Ref, Reason, Detail}", FROM_AGENT,
+			   2 * DETAIL_BYTES,
+			   "the call could not be done; Reason is an errno name in lower case, or "
+			   "`not_supported`, `invalid`, `cancelled`",
+			   .max_binary = DETAIL_BYTES },
+	[FRAME_DATA_OUT] = { "data", "iab", "{data, Ref, stdout | stderr | tty, Bin}", FROM_AGENT,
+			     PIECE_BYTES, "output of a running call", .atoms = "stdout stderr tty",
+			     .max_binary = FRAME_PIECE },
+	[FRAME_WINDOW_OUT] = { "window", "ii", "{window, Ref, Bytes}", FROM_AGENT, SMALL_BYTES,
+			       "so many more bytes of input may be sent for this call",
+			       .max_integer = FRAME_MAX },
+	[FRAME_FACT] = { "fact", "m", "{fact, Map}", FROM_AGENT, INIT_BYTES,
+			 "something the agent saw that may be a violation" },
+	[FRAME_BYE] = { "bye", "m", "{bye, Info}", FROM_AGENT, INIT_BYTES,
+			"the last message; Info is a map" },
+};
+const size_t frame_message_count = ARRAY_SIZE(frame_messages);
+
+static const struct frame_key exec_limits[] = {
+	{ "open_files", 'i', false, 1 << 20, "RLIMIT_NOFILE" },
+	{ "data_bytes", 'i', false, OFFSET_MAX, "RLIMIT_DATA" },
+	{ "processes", 'i', false, 1 << 22, "RLIMIT_NPROC" },
+	{ NULL },
+};
+
+static const struct frame_key exec_args[] = {
+	{ "argv", 'L', false, ARGV_BYTES, "program and arguments; this or `command`" },
+	{ "command", 't', false, TEXT_BYTES, "text for bash, or sh where there is no bash" },
+	{ "cwd", 'p', false, PATH_BYTES, "default: the workspace" },
+	{ "env", 'M', false, ARGV_BYTES, "the whole environment" },
+	{ "timeout_ms", 'i', false, YEAR_MS, "after which the command's tree is killed" },
+	{ "tty", 'B', false, 0, "run on a terminal of its own" },
+	{ "rows", 'i', false, TTY_SIDE, "of that terminal" },
+	{ "cols", 'i', false, TTY_SIDE, "of that terminal" },
+	{ "stdin", 'B', false, 0, "`data` with input will follow; else input is empty" },
+	{ "detach", 'B', false, 0, "survives the call" },
+	{ "tag", 't', false, NAME_BYTES, "name by which a detached command is found" },
+	{ "profile", 't', false, NAME_BYTES, "name of the syscall profile; default: `init`'s" },
+	{ "limits", 'm', false, 0, "resource limits of the command", exec_limits },
+	{ NULL },
+};
+
+static const struct frame_key exec_result[] = {
+	{ "exit_code", 'I', true, UINT8_MAX, "null when it did not exit by itself" },
+	{ "signal", 'I', true, SIGNAL_MAX, "that ended it, or null" },
+	{ "timed_out", 'B', false, 0, "`timeout_ms` passed and the tree was killed" },
+	{ "error", 'a', false, 0, "errno name in lower case: the program was not started" },
+	{ "stage", 't', false, NAME_BYTES, "what failed then" },
+	{ "user_us", 'i', true, OFFSET_MAX, "CPU time in the program" },
+	{ "system_us", 'i', true, OFFSET_MAX, "CPU time in the kernel" },
+	{ "max_rss_bytes", 'i', true, OFFSET_MAX, "largest resident set of one process" },
+	{ NULL },
+};
+
+static const struct frame_key read_args[] = {
+	{ "path", 'p', true, PATH_BYTES, "a file" },
+	{ "offset", 'i', false, OFFSET_MAX, "first byte; default 0" },
+	{ "length", 'i', false, OFFSET_MAX, "most bytes; default: to the end" },
+	{ NULL },
+};
+
+static const struct frame_key read_result[] = {
+	{ "bytes", 'b', false, FRAME_PIECE,
+	  "the content; absent when it came as `data` on stdout" },
+	{ "size", 'i', true, OFFSET_MAX, "bytes delivered" },
+	{ NULL },
+};
+
+static const struct frame_key write_args[] = {
+	{ "path", 'p', true, PATH_BYTES, "a file; its parents are created" },
+	{ "bytes", 'b', false, FRAME_PIECE, "the content; this or `stdin`" },
+	{ "stdin", 'B', false, 0, "the content follows as `data` on stdin" },
+	{ "mode", 'i', false, MODE_MAX, "permissions; default: those it had, or 0644" },
+	{ NULL },
+};
+
+static const struct frame_key edit_args[] = {
+	{ "path", 'p', true, PATH_BYTES, "a file" },
+	{ "old", 'b', true, EDIT_BYTES, "must occur exactly once" },
+	{ "new", 'b', true, EDIT_BYTES, "what replaces it" },
+	{ NULL },
+};
+
+static const struct frame_key edit_result[] = {
+	{ "occurrences", 'i', true, OFFSET_MAX, "of `old`; the file was written if 1" },
+	{ "content", 'b', false, EDIT_BYTES, "of the file now; absent when it is longer" },
+	{ NULL },
+};
+
+static const struct frame_key glob_args[] = {
+	{ "pattern", 't', true, PATH_BYTES, "with `**` and braces; matches dot files" },
+	{ "cwd", 'p', false, PATH_BYTES, "default: the workspace" },
+	{ "limit", 'i', false, RESULTS_MAX, "most paths; default 1000" },
+	{ NULL },
+};
+
+static const struct frame_key glob_result[] = {
+	{ "paths", 'L', true, LISTING_BYTES, "relative to `cwd`, sorted" },
+	{ "truncated", 'B', true, 0, "there were more" },
+	{ NULL },
+};
+
+static const struct frame_key grep_args[] = {
+	{ "pattern", 't', true, PATH_BYTES, "a regular expression" },
+	{ "path", 'p', false, PATH_BYTES, "file or directory; default: the workspace" },
+	{ "glob", 't', false, PATH_BYTES, "only files whose path matches" },
+	{ "case_sensitive", 'B', false, 0, "default true" },
+	{ "limit", 'i', false, RESULTS_MAX, "most matches" },
+	{ "context", 'i', false, 100, "lines before and after" },
+	{ NULL },
+};
+
+static const struct frame_key grep_match[] = {
+	{ "path", 'p', true, PATH_BYTES, "relative to the workspace" },
+	{ "line_number", 'i', true, OFFSET_MAX, "from 1" },
+	{ "line", 'b', true, FRAME_PIECE, "without its newline, cut at the bound" },
+	{ "is_context", 'B', false, 0, "a neighbour of a match" },
+	{ NULL },
+};
+
+static const struct frame_key grep_result[] = {
+	{ "matches", 'R', true, RESULTS_MAX, "in order of path and line", grep_match },
+	{ "binary", 'L', true, LISTING_BYTES, "files that match but are not text" },
+	{ "truncated", 'B', true, 0, "there were more" },
+	{ NULL },
+};
+
+static const struct frame_key path_args[] = {
+	{ "path", 'p', true, PATH_BYTES, "relative to the workspace, or absolute" },
+	{ NULL },
+};
+
+static const struct frame_key stat_result[] = {
+	{ "type", 'a', true, 0, "file, directory, symlink, fifo, socket, device" },
+	{ "size", 'i', true, OFFSET_MAX, "bytes" },
+	{ "mode", 'i', true, MODE_MAX, "permissions" },
+	{ "mtime_ms", 'i', true, OFFSET_MAX, "since 1970, UTC" },
+	{ "target", 't', false, PATH_BYTES, "of a symbolic link" },
+	{ NULL },
+};
+
+static const struct frame_key list_entry[] = {
+	{ "name", 'p', true, NAME_BYTES, "without its directory" },
+	{ "type", 'a', true, 0, "as in `stat`" },
+	{ "size", 'i', true, OFFSET_MAX, "bytes" },
+	{ NULL },
+};
+
+static const struct frame_key list_result[] = {
+	{ "entries", 'R', true, RESULTS_MAX, "sorted by name, dot files too", list_entry },
+	{ "truncated", 'B', true, 0, "there were more" },
+	{ NULL },
+};
+
+static const struct frame_key remove_args[] = {
+	{ "path", 'p', true, PATH_BYTES, "a file, a link, or a directory" },
+	{ "recursive", 'B', false, 0, "a directory with its content; default false" },
+	{ NULL },
+};
+
+static const struct frame_key move_args[] = {
+	{ "path", 'p', true, PATH_BYTES, "what" },
+	{ "to", 'p', true, PATH_BYTES, "its new path, which is replaced" },
+	{ NULL },
+};
+
+static const struct frame_key nothing[] = { { NULL } };
+
+const struct frame_verb frame_verbs[] = {
+	{ "exec", "runs a program; a status other than 0 is a result", exec_args, exec_result },
+	{ "read", "reads a file", read_args, read_result },
+	{ "write", "replaces a file, whole or not at all", write_args, nothing },
+	{ "edit", "replaces a text that occurs exactly once", edit_args, edit_result },
+	{ "glob", "lists paths that match a pattern", glob_args, glob_result },
+	{ "grep", "finds lines", grep_args, grep_result },
+	{ "stat", "describes a path; links are not followed", path_args, stat_result },
+	{ "list", "lists a directory", path_args, list_result },
+	{ "remove", "removes a path", remove_args, nothing },
+	{ "move", "renames a path", move_args, nothing },
+};
+const size_t frame_verb_count = ARRAY_SIZE(frame_verbs);
