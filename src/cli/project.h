@@ -60,8 +60,8 @@ struct cli_policy {
 	bool is_explicit;      /* --policy */
 	bool is_trusted;       /* --policy, or its path and digest are trusted */
 	struct project project;
-	char folder[PATH_MAX];	  /* what the file's relative paths are relative to */
-	char workspace[PATH_MAX]; /* --workspace as an absolute, real path; "" if unsaid */
+	char folder[PATH_MAX];     /* what the file's relative paths are relative to */
+	char workspace[PATH_MAX];  /* --workspace as an absolute, real path; "" if unsaid */
 	struct policy_facts facts; /* points into this struct: do not copy it */
 };
 

@@ -14,7 +14,8 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-/* Is this path with this digest trusted? 0 with *ret_trusted, or a store that cannot be believed. */
+/* Is this path with this digest trusted? 0 with *ret_trusted, or a store that cannot be believed.
+ */
 int trust_check(const char *path, const char *sha256, bool *ret_trusted, struct csn_error *err);
 
 /* The text of the newest trusted version of `path`; empty and *ret_known false if there is none. */

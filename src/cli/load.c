@@ -1,0 +1,140 @@
+/*
+ * The policy in force: found, read, parsed, and whether its owner vouches for it
+ *
+ * Trust is a property of where the file came from: named by the caller, or found by search
+ * and its digest accepted before. The policy room decides what an untrusted file may do.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "cli/project.h"
+#include "cli/trust.h"
+
+/* Path, folder and trust of the file; "" without one. */
+static int locate(const struct cli_options *options, struct cli_policy *policy,
+		  struct csn_error *err)
+{
+	const char *cwd = policy->project.cwd;
+
+	policy->is_explicit = options->policy != NULL;
+	snprintf(policy->folder, PATH_MAX, "%s", cwd);
+	if (options->policy) {
+		if (path_join(cwd, options->policy, policy->path, PATH_MAX) < 0)
+			return csn_fail(err, -EINVAL, "policy", "--policy %s is no usable path",
+					options->policy);
+		return 0;
+	}
+	if (policy_file_find(&policy->project, policy->path, PATH_MAX) < 0)
+		return csn_fail(err, -ENAMETOOLONG, "policy",
+				"the current folder's path is too long");
+	if (policy->path[0]) {
+		snprintf(policy->folder, PATH_MAX, "%s", policy->path);
+		*strrchr(policy->folder, '/') = 0;
+		if (!policy->folder[0])
+			snprintf(policy->folder, PATH_MAX, "/");
+	}
+	return 0;
+}
+
+static int read_and_parse(struct cli_policy *policy, struct csn_error *err)
+{
+	_cleanup_buf_ struct buf bytes;
+	int r;
+
+	buf_init(&bytes, POLICY_MAX_BYTES);
+	r = policy_file_read(policy->path, !policy->is_explicit, &bytes, policy->sha256, err);
+	if (r < 0)
+		return r;
+	policy->is_trusted = policy->is_explicit;
+	if (!policy->is_explicit) {
+		r = trust_check(policy->path, policy->sha256, &policy->is_trusted, err);
+		if (r < 0)
+			return r;
+	}
+	return policy_parse(policy->path, buf_at(&bytes), buf_size(&bytes), &policy->policy, err);
+}
+
+static int resolve_workspace(const struct cli_options *options, struct cli_policy *policy,
+			     struct csn_error *err)
+{
+	if (!options->workspace)
+		return 0;
+	if (!realpath(options->workspace, policy->workspace))
+		return csn_fail(err, -errno, "workspace", "the workspace %s cannot be used: %s",
+				options->workspace, strerror(errno));
+	return 0;
+}
+
+int cli_load_policy(const struct cli_options *options, struct cli_policy *ret_policy,
+		    struct csn_error *err)
+{
+	struct project *project = &ret_policy->project;
+	int r;
+
+	*ret_policy = (struct cli_policy){ 0 };
+	r = project_find(options->run_dir, project, err);
+	if (r == 0)
+		r = resolve_workspace(options, ret_policy, err);
+	if (r == 0)
+		r = locate(options, ret_policy, err);
+	if (r == 0 && ret_policy->path[0])
+		r = read_and_parse(ret_policy, err);
+	if (r < 0)
+		return r;
+	ret_policy->facts = (struct policy_facts){
+		.cwd = project->cwd,
+		.project = project->folder,
+		.home = project->home[0] ? project->home : NULL,
+		.run_root = project->run_root,
+		.policy_dir = ret_policy->folder,
+		.policy_is_trusted = ret_policy->is_trusted,
+		.policy_is_explicit = ret_policy->is_explicit,
+	};
+	return 0;
+}
+
+void cli_policy_done(struct cli_policy *policy)
+{
+	policy_free(policy->policy);
+	policy->policy = NULL;
+}
+
+int cli_decide(const struct cli_options *options, const struct cli_policy *policy,
+	       char *const *argv, struct plan *ret_plan, struct csn_error *err)
+{
+	static const char *const nothing[] = { NULL };
+	struct policy_request request = {
+		.tier = options->tier,
+		.backend = options->backend,
+		.workspace = policy->workspace[0] ? policy->workspace : NULL,
+		.workspace_mode = options->workspace_mode,
+		.workspace_at = options->workspace_at,
+		.mounts = options->mounts.items,
+		.network = options->network,
+		.allow = options->allow.items,
+		.limits = options->limits.items,
+		.env = options->env.items,
+		.tags = options->tags.items,
+		.argv = argv ? (const char *const *)argv : nothing,
+	};
+	char *path = NULL;
+	int r;
+
+	r = policy_decide(policy->policy, &request, &policy->facts, ret_plan, err);
+	if (r < 0)
+		return r;
+	ret_plan->policy_is_trusted = policy->is_trusted;
+	snprintf(ret_plan->policy_sha256, sizeof ret_plan->policy_sha256, "%s", policy->sha256);
+	if (policy->path[0]) {
+		path = arena_text(&ret_plan->arena, policy->path);
+		if (!path) {
+			plan_done(ret_plan);
+			return csn_fail(err, -ENOMEM, "policy", "out of memory");
+		}
+	}
+	ret_plan->policy_path = path;
+	return 0;
+}
