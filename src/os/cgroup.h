@@ -72,8 +72,10 @@ struct cgroup_usage {
 /* The groups of one sandbox. Owns its descriptors, all O_CLOEXEC, -1: none. */
 struct cgroup {
 	enum cgroup_layout layout;
+	bool has[CGROUP_CONTROLLERS];
 	char id[CGROUP_ID];
 	int base_fd[CGROUP_CONTROLLERS]; /* directory `caisson`; v2: the first one only */
+	int top_fd[CGROUP_CONTROLLERS];  /* directory `caisson/ID` */
 	int side_fd[CGROUP_CONTROLLERS][CGROUP_SIDES];  /* directories; v2: the first row only */
 	int enter_fd[CGROUP_CONTROLLERS][CGROUP_SIDES]; /* v1 `tasks`, v2 `cgroup.procs`, for "0" */
 };
@@ -135,7 +137,10 @@ int cgroup_attach(const struct cgroup *cg, enum cgroup_side side, pid_t pid);
 int cgroup_oom_fd(const struct cgroup *cg, int *ret_fd, short *ret_events);
 void cgroup_oom_ack(int fd);
 
-/* The same for refused forks; POLLPRI in both layouts, acknowledged by the same call. */
+/*
+ * The same for refused forks, acknowledged by the same call. v2 only: v1 counts them but wakes
+ * nobody (tried on 6.18), so there -ENOTSUP, and the caller reads the counter at his ticks.
+ */
 int cgroup_pids_fd(const struct cgroup *cg, int *ret_fd, short *ret_events);
 
 /* Reads the counters. 0 even if some are unknown. */
@@ -144,7 +149,7 @@ int cgroup_read(const struct cgroup *cg, struct cgroup_usage *ret_usage);
 /*
  * Kills every process in the groups, agent included, until none is left or the deadline is
  * over: -ETIMEDOUT. v2 cgroup.kill; v1 by pidfd after asking twice, so that a number that was
- * reused is never killed. Never kills the caller.
+ * reused is never killed. The caller must not be in them.
  */
 int cgroup_kill(const struct cgroup *cg, uint64_t timeout_ms);
 int cgroup_kill_side(const struct cgroup *cg, enum cgroup_side side, uint64_t timeout_ms);
