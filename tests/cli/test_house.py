@@ -190,7 +190,8 @@ def test_arrays_of_run_time_length(tmp_path, body):
 
 
 def test_arrays_of_constant_length(tmp_path):
-    passes(tmp_path, {"src/os/x.c": function("\tchar text[PATH_MAX], more[sizeof(a) + 1];\n\ttext[a] = more[b];\n\treturn list[a];")},
+    passes(tmp_path, {"src/os/x.c": function("\tchar text[PATH_MAX], more[sizeof(a) + 1];\n\ttext[a] = more[b];\n\treturn list[a];",
+                                            "int f(int a, int b, char c[PATH_MAX])")},
            "banned")
 
 

@@ -55,7 +55,7 @@ def calls(file, say):
 def arrays(file, say):
     """`char name[n]` where n is a parameter or a local: its size comes from whoever calls."""
     for function in file.functions:
-        known = {t.text for t in function.params if t.kind == "name"}
+        known = {t.text for t in function.params if t.kind == "name" and not t.text.isupper()}
         for statement in statements(function.body):
             for name, size in array_declarations(statement):
                 if any(t.kind == "name" and t.text in known for t in without_sizeof(size)):
