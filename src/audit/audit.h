@@ -45,35 +45,70 @@ enum audit_event {
 const char *audit_event_name(enum audit_event event);
 const char *audit_event_what(enum audit_event event); /* one line for the docs */
 
+/* May this event's line wait in memory for the next one? Only the launch's own reports may. */
+bool audit_event_may_wait(enum audit_event event);
+
 /* ---- chain ------------------------------------------------------------------------ */
 
+struct redactor;
+
+enum {
+	CHAIN_LINE_MAX =
+		65536, /* bytes of a line with its newline; bigger payloads are cut, marked */
+	CHAIN_WAITING_MAX = 32, /* lines that may wait in memory */
+};
+
 struct chain {
-	int fd;		    /* owned; -1: nothing is written (--no-record) */
-	uint64_t seq;	    /* of the next line, from 1 */
-	char head[65];	    /* hash of the last line, 64 zeros at the start */
+	int fd;             /* owned; -1: nothing is written (--no-record) */
+	uint64_t seq;       /* of the next line, from 1 */
+	char head[65];      /* hash of the last line, 64 zeros at the start */
 	bool is_incomplete; /* a write failed: later lines are dropped, the run goes on */
-	int error;	    /* the first failure, a negative errno */
-	bool syncs;	    /* fsync after each line (jobs) */
+	int error;          /* the first failure, a negative errno */
+	bool syncs;         /* write and fdatasync each line (jobs) */
+	const struct redactor *redactor; /* borrowed; NULL: payloads are written as they are */
+
+	/* Private: lines that wait, and what is known to be on disk. */
+	struct buf pending;
+	unsigned waiting;
+	uint64_t disk_size, disk_seq;
+	char disk_head[65];
 };
 
 /* Takes `fd` (may be -1), a new empty file opened O_APPEND. */
 void chain_init(struct chain *chain, int fd);
+
+/* Writes what waits, closes the descriptor. */
 void chain_done(struct chain *chain);
 
-/* Appends one event. Steals `payload` (an object). Never fails the caller; see is_incomplete. */
+/*
+ * Appends one event. Steals `payload` (an object; NULL, from a failed json_pack(), is written
+ * as {"missing":true}). Never fails the caller; see is_incomplete. LockdownStep, Grant and
+ * PolicyOverride wait in memory for the next event of another kind, at most 32 lines; all
+ * other events are written before this returns.
+ */
 void chain_add(struct chain *chain, enum audit_event event, json_t *payload);
+
+/* Writes what waits. */
+void chain_flush(struct chain *chain);
 
 /* ---- run folder --------------------------------------------------------------------- */
 
+enum { RUN_ID_SIZE = 40 };
+
 struct record {
-	int root_fd;	/* run root, owned, -1 without a record */
-	int dir_fd;	/* <run root>/<run_id>, owned */
-	char run_id[40];
+	int root_fd; /* run root, owned, -1 without a record */
+	int dir_fd;  /* <run root>/<run_id>, owned; locked (flock) while the run lives */
+	char run_id[RUN_ID_SIZE];
 	struct chain chain;
+	json_t *kept; /* private: paths from record_keep(), NULL if none */
 };
 
-/* Makes a run id: time-sortable and unique, "20260102-030405-abcdef123456"; 12 random hex digits. */
+/* Makes a run id: time-sortable and unique, "20260102-030405-abcdef123456"; 12 random hex digits.
+ */
 int record_make_id(char *ret_id, size_t size);
+
+/* Is this text of that form? Everything else in a run root is none of ours. */
+bool record_is_id(const char *text);
 
 /*
  * Creates <root>/<run_id> (0700) with logs/ and opens the chain. The root's missing parents are
@@ -81,27 +116,53 @@ int record_make_id(char *ret_id, size_t size);
  */
 int record_open(struct record *record, const char *root, struct csn_error *err);
 
+/*
+ * Continues the chain of an existing run (a job's resume) in the same folder. A line that a
+ * crash cut short is removed; a chain that does not verify is refused with -EBADMSG, a run
+ * that is still alive with -EBUSY.
+ */
+int record_reopen(struct record *record, int root_fd, const char *run_id, struct csn_error *err);
+
+/* Opens a run root for the calls below that take `root_fd`; checked as in record_open(), not made.
+ */
+int record_open_root(const char *root, int *ret_fd, struct csn_error *err);
+
 /* A record that writes nothing (--no-record): every call below is a no-op. */
 void record_open_none(struct record *record);
 
-/* state.json, atomically: {"schema_version":1,"run_id","status","pid","pid_start","argv",...}. */
+/*
+ * state.json, atomically: {"schema_version":1,"run_id","status","pid","pid_start","argv",...}.
+ * Borrows `state`; schema_version, run_id, pid and pid_start (the caller's process) are added
+ * where absent. Call it right after record_open(), and for the last time before record_close():
+ * the manifest covers it.
+ */
 int record_write_state(struct record *record, json_t *state, struct csn_error *err);
+
+/*
+ * Registers one more file for the manifest (a checkpoint): relative to the run's folder, or
+ * absolute. Files in the folder itself and in logs/ need no registering.
+ */
+int record_keep(struct record *record, const char *path, struct csn_error *err);
 
 /*
  * Writes result.json atomically, then the manifest, appends the head to heads.jsonl (one write,
  * under flock), closes the chain. Borrows `result`. A failure is reported, the result lost only
- * on disk.
+ * on disk. The chain's `is_incomplete` is settled before: RunExited is written at once, so a
+ * caller adds it, looks at `record->chain.is_incomplete`, and then builds the result.
  */
 int record_close(struct record *record, json_t *result, struct csn_error *err);
+
+/* Frees and closes everything; a run without record_close() is then `lost`. */
 void record_done(struct record *record);
 
 /* ---- verify -------------------------------------------------------------------------- */
 
 struct verdict {
 	bool is_good;
-	char file[256];	    /* relative to the run root: the first bad file */
-	uint64_t line;	    /* 1-based first bad line, 0 when not about a line */
-	char reason[256];   /* "hash does not match", "seq 7 where 6 was expected", "file is missing" … */
+	char file[256];   /* relative to the run root: the first bad file */
+	uint64_t line;    /* 1-based first bad line, 0 when not about a line */
+	char reason[256]; /* "hash does not match", "seq 7 where 6 was expected", "file is missing"
+			     … */
 };
 
 /* Recomputes chain, manifest and head. 0 with *ret_verdict, or a negative errno (no such run). */
@@ -122,29 +183,35 @@ struct run_info {
 int record_list(int root_fd, int (*each)(const struct run_info *info, void *data), void *data,
 		struct csn_error *err);
 
-/* Resolves an id or a unique suffix of one; -ENOENT; -ENOTUNIQ with the candidates in `err`. "" is the last run. */
+/* Resolves an id or a unique suffix of one; -ENOENT; -ENOTUNIQ with the candidates in `err`. "" is
+ * the last run. */
 int record_resolve(int root_fd, const char *name, char *ret_id, size_t size, struct csn_error *err);
 
 /* Removes one finished or lost run; -EBUSY if running. */
 int record_remove(int root_fd, const char *run_id, struct csn_error *err);
 
 struct retention {
-	uint64_t runs;	/* 200 */
+	uint64_t runs;   /* 200 */
 	uint64_t age_ms; /* 7 days */
-	uint64_t bytes; /* 1 GiB */
+	uint64_t bytes;  /* 1 GiB */
 };
 
-/* Removes the oldest finished runs beyond any bound; never a running or a kept one. Returns how many. */
+/* Removes the oldest finished runs beyond any bound; never a running or a kept one. Returns how
+ * many. */
 int record_retain(int root_fd, const struct retention *bounds, struct csn_error *err);
 
 /* ---- redaction --------------------------------------------------------------------------- */
 
-struct redactor;
-
-/* Known secrets by name and value ("API_KEY", "s3cr3t"); values shorter than 6 bytes are ignored. */
+/* Known secrets by name and value ("API_KEY", "s3cr3t"); values shorter than 6 bytes are ignored.
+ */
 int redactor_new(struct redactor **ret_redactor);
 int redactor_add(struct redactor *redactor, const char *name, const char *value);
 void redactor_free(struct redactor *redactor);
 
-/* A JSON string of `size` bytes with secrets as "[REDACTED:name]" and invalid UTF-8 as U+FFFD. NULL when out of memory. */
+/* A JSON string of `size` bytes with secrets as "[REDACTED:name]" and invalid UTF-8 as U+FFFD. NULL
+ * when out of memory. */
 json_t *redact_text(const struct redactor *redactor, const void *data, size_t size);
+
+/* A copy of `value` in which every text and key went through redact_text(). NULL when out of
+ * memory. */
+json_t *redact_json(const struct redactor *redactor, json_t *value);

@@ -1,0 +1,76 @@
+/*
+ * The closed list of events, as one table: the names in the log, what they mean (docs/events.md
+ * is made from it), and which of them may wait in the buffer of the chain. Only what the
+ * launch itself reports may wait: all of it is followed by ExecStarted within milliseconds,
+ * so the account of the launch is on disk before untrusted code can act.
+ */
+#include "audit/audit.h"
+
+#include <assert.h>
+
+static const struct {
+	const char *name;
+	const char *what;
+	bool may_wait;
+} events[EVENT_COUNT] = {
+	[EVENT_RUN_STARTED] = { "RunStarted",
+				"A run begins: `argv`, `tier`, `backend`, `runtime`, image, "
+				"mounts, "
+				"network mode, permission mode, limits, names of passed variables, "
+				"policy digest.",
+				false },
+	[EVENT_LOCKDOWN_STEP] = { "LockdownStep",
+				  "One step of building the wall was done: `step`, `reason`.",
+				  true },
+	[EVENT_GRANT] = { "Grant",
+			  "The caller lends something to the sandbox: `what` (workspace, mount, "
+			  "variable, network) and by which flag or line of the policy.",
+			  true },
+	[EVENT_POLICY_OVERRIDE] = { "PolicyOverride",
+				    "The policy file changed a default: `key`, `old`, `new`, the "
+				    "file's digest.",
+				    true },
+	[EVENT_EXEC_STARTED] = { "ExecStarted",
+				 "A command begins: `argv` or text, working directory, `tag`.",
+				 false },
+	[EVENT_EXEC_ENDED] = { "ExecEnded", "A command ended: `termination`, `usage`.", false },
+	[EVENT_GATE_CALLED] = { "GateCalled",
+				"Sandboxed code asked for something by name: `gate`, redacted "
+				"arguments, `is_error`.",
+				false },
+	[EVENT_APPROVED] = { "Approved", "A person allowed or refused the run: who, when, what.",
+			     false },
+	[EVENT_VIOLATION] = { "Violation",
+			      "The sandbox attempted what the plan does not permit: the violation "
+			      "with its `source`, `rule` and `count`.",
+			      false },
+	[EVENT_WORKER_EVENT] = { "WorkerEvent",
+				 "What a job's worker reported through its descriptor.", false },
+	[EVENT_RUN_EXITED] = { "RunExited",
+			       "The run ended: `termination`, exit status, runtime, image, "
+			       "effective "
+			       "mounts, network mode, permission mode.",
+			       false },
+	[EVENT_COMMITTED] = { "Committed",
+			      "Changes of a copy-on-write workspace were written back: paths and "
+			      "counts.",
+			      false },
+};
+
+const char *audit_event_name(enum audit_event event)
+{
+	assert((unsigned)event < EVENT_COUNT);
+	return events[event].name;
+}
+
+const char *audit_event_what(enum audit_event event)
+{
+	assert((unsigned)event < EVENT_COUNT);
+	return events[event].what;
+}
+
+bool audit_event_may_wait(enum audit_event event)
+{
+	assert((unsigned)event < EVENT_COUNT);
+	return events[event].may_wait;
+}

@@ -1,0 +1,254 @@
+/*
+ * The folder of one run, from record_open() before the wall is built to record_close() after
+ * its end. It is on the path of every launch, so it makes as few system calls as it can and
+ * waits for no disk unless asked to (`chain.syncs`).
+ *
+ * Whoever owns a run holds a lock on its folder. It dies with him, so "is it still running"
+ * has an answer before state.json exists, in another pid namespace, and where /proc is hidden.
+ */
+#include "audit/audit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "audit/files.h"
+#include "audit/manifest.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+enum { OPEN_CHAIN = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, ID_TRIES = 8 };
+
+/* ---- ids ----------------------------------------------------------------------------------- */
+
+int record_make_id(char *ret_id, size_t size)
+{
+	time_t now = (time_t)(clock_wall_ms() / 1000);
+	unsigned char bytes[6];
+	char when[20];
+	struct tm tm;
+	ssize_t n;
+
+	if (size < RUN_ID_SIZE)
+		return -ENOSPC;
+	n = getrandom(bytes, sizeof bytes, 0);
+	if (n != (ssize_t)sizeof bytes)
+		return n < 0 ? -errno : -EIO;
+	gmtime_r(&now, &tm);
+	strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm);
+	snprintf(ret_id, size, "%s-%02x%02x%02x%02x%02x%02x", when, bytes[0], bytes[1], bytes[2],
+		 bytes[3], bytes[4], bytes[5]);
+	return 0;
+}
+
+bool record_is_id(const char *text)
+{
+	static const char form[] = "dddddddd-dddddd-hhhhhhhhhhhh";
+
+	if (strlen(text) != sizeof form - 1)
+		return false;
+	for (size_t i = 0; i < sizeof form - 1; i++) {
+		bool is_digit = text[i] >= '0' && text[i] <= '9';
+		bool is_hex = is_digit || (text[i] >= 'a' && text[i] <= 'f');
+
+		if (form[i] == '-' ? text[i] != '-' : form[i] == 'd' ? !is_digit : !is_hex)
+			return false;
+	}
+	return true;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+int record_open_root(const char *root, int *ret_fd, struct csn_error *err)
+{
+	return files_open_root(root, false, ret_fd, err);
+}
+
+static int lock_folder(int fd, int how)
+{
+	int r;
+
+	while ((r = flock(fd, how)) < 0 && errno == EINTR)
+		;
+	/* A file system without locks (some network ones): pid and pid_start must do. */
+	return r < 0 && errno == EWOULDBLOCK ? -EBUSY : 0;
+}
+
+/* Makes the run's folder under a new id. Even a clock that stands still gives no id twice. */
+static int make_folder(struct record *record, struct csn_error *err)
+{
+	int r = -EEXIST;
+
+	for (int i = 0; i < ID_TRIES && r == -EEXIST; i++) {
+		r = record_make_id(record->run_id, sizeof record->run_id);
+		if (r == 0 && mkdirat(record->root_fd, record->run_id, 0700) < 0)
+			r = -errno;
+	}
+	if (r < 0)
+		return files_fail(err, r, "make the run's folder in the run root", record->run_id);
+	record->dir_fd = files_open_dir(record->root_fd, record->run_id);
+	if (record->dir_fd < 0)
+		return files_fail(err, record->dir_fd, "open the run's folder", record->run_id);
+	lock_folder(record->dir_fd, LOCK_EX);
+	return 0;
+}
+
+static int make_chain(struct record *record, struct csn_error *err)
+{
+	int fd;
+
+	if (mkdirat(record->dir_fd, "logs", 0700) < 0)
+		return files_fail(err, -errno, "make", "logs");
+	fd = openat(record->dir_fd, "logs/events.jsonl", OPEN_CHAIN | O_EXCL, 0600);
+	if (fd < 0)
+		return files_fail(err, -errno, "make", "logs/events.jsonl");
+	chain_init(&record->chain, fd);
+	return 0;
+}
+
+static void unmake_folder(struct record *record)
+{
+	if (record->dir_fd >= 0) {
+		unlinkat(record->dir_fd, "logs/events.jsonl", 0);
+		unlinkat(record->dir_fd, "logs", AT_REMOVEDIR);
+		unlinkat(record->root_fd, record->run_id, AT_REMOVEDIR);
+	}
+	record_done(record);
+}
+
+static void reset(struct record *record)
+{
+	*record = (struct record){ .root_fd = -1, .dir_fd = -1 };
+	chain_init(&record->chain, -1);
+}
+
+int record_open(struct record *record, const char *root, struct csn_error *err)
+{
+	int r;
+
+	reset(record);
+	r = files_open_root(root, true, &record->root_fd, err);
+	if (r == 0)
+		r = make_folder(record, err);
+	if (r == 0)
+		r = make_chain(record, err);
+	if (r < 0)
+		unmake_folder(record);
+	return r;
+}
+
+void record_open_none(struct record *record)
+{
+	reset(record);
+	record_make_id(record->run_id, sizeof record->run_id);
+}
+
+/* ---- state and result ------------------------------------------------------------------------ */
+
+static json_t *redacted(const struct record *record, json_t *value)
+{
+	return record->chain.redactor ? redact_json(record->chain.redactor, value)
+				      : json_incref(value);
+}
+
+static int default_to(json_t *state, const char *key, json_t *value)
+{
+	int r = 0;
+
+	if (json_object_get(state, key))
+		json_decref(value);
+	else
+		r = json_object_set_new(state, key, value);
+	return r < 0 ? -ENOMEM : 0;
+}
+
+static int add_defaults(const struct record *record, json_t *state)
+{
+	uint64_t start = 0;
+	int r = 0;
+
+	if (!json_object_get(state, "pid_start"))
+		r = files_process_start(getpid(), &start);
+	/* Without /proc the folder's lock alone tells that the run lives. */
+	r = default_to(state, "pid_start", json_integer(r == 0 ? (json_int_t)start : 0));
+	if (r == 0)
+		r = default_to(state, "pid", json_integer(getpid()));
+	if (r == 0)
+		r = default_to(state, "run_id", json_string(record->run_id));
+	if (r == 0)
+		r = default_to(state, "schema_version", json_integer(1));
+	return r;
+}
+
+int record_write_state(struct record *record, json_t *state, struct csn_error *err)
+{
+	json_t *clean, *full;
+	int r;
+
+	if (record->dir_fd < 0)
+		return 0;
+	clean = redacted(record, state);
+	full = clean ? json_copy(clean) : NULL;
+	r = full ? add_defaults(record, full) : -ENOMEM;
+	if (r == 0)
+		r = files_replace_json(record->dir_fd, "state.json", full, record->chain.syncs);
+	json_decref(clean);
+	json_decref(full);
+	return r < 0 ? files_fail(err, r, "write", "state.json") : 0;
+}
+
+int record_keep(struct record *record, const char *path, struct csn_error *err)
+{
+	if (record->dir_fd < 0)
+		return 0;
+	if (!record->kept)
+		record->kept = json_array();
+	if (json_array_size(record->kept) >= MANIFEST_FILES_MAX / 2)
+		return files_fail(err, -E2BIG, "keep one more file", path);
+	if (json_array_append_new(record->kept, json_string(path)) < 0)
+		return files_fail(err, -EILSEQ, "keep", path);
+	return 0;
+}
+
+static int write_result(struct record *record, json_t *result, struct csn_error *err)
+{
+	json_t *clean = redacted(record, result);
+	int r = clean ? files_replace_json(record->dir_fd, "result.json", clean,
+					   record->chain.syncs)
+		      : -ENOMEM;
+
+	json_decref(clean);
+	return r < 0 ? files_fail(err, r, "write", "result.json") : 0;
+}
+
+int record_close(struct record *record, json_t *result, struct csn_error *err)
+{
+	char manifest_hash[SHA_HEX];
+	int r, first;
+
+	if (record->dir_fd < 0)
+		return 0;
+	chain_flush(&record->chain);
+	/* Without a result the chain is still worth its head; the first failure is the one told. */
+	first = write_result(record, result, err);
+	r = manifest_write(record, manifest_hash, first < 0 ? NULL : err);
+	if (r == 0)
+		r = heads_append(record, manifest_hash, first < 0 ? NULL : err);
+	chain_done(&record->chain);
+	return first < 0 ? first : r;
+}
+
+void record_done(struct record *record)
+{
+	chain_done(&record->chain);
+	json_decref(record->kept);
+	record->kept = NULL;
+	record->dir_fd = fd_close(record->dir_fd);
+	record->root_fd = fd_close(record->root_fd);
+}
