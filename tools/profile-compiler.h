@@ -20,7 +20,7 @@ struct target {
 	const char *name;   /* as meson says it: "x86_64", "aarch64" */
 	const char *marker; /* as the profiles say it after "on" */
 	uint32_t scmp_arch; /* libseccomp's token, which is the kernel's AUDIT_ARCH */
-	bool has_x32;	    /* numbers from 0x40000000 enter by another door */
+	bool has_x32;       /* numbers from 0x40000000 enter by another door */
 };
 
 /* A parsed profile. The texts are owned; rules and tests point into them. */
@@ -28,7 +28,7 @@ struct source {
 	char *texts[SOURCE_FILES_MAX];
 	unsigned text_count;
 	struct profile_rule rules[SOURCE_RULES_MAX]; /* sorted by nr when parsed */
-	unsigned origins[SOURCE_RULES_MAX];	     /* index of the text each came from */
+	unsigned origins[SOURCE_RULES_MAX];          /* index of the text each came from */
 	size_t rule_count;
 	struct profile_test tests[SOURCE_TESTS_MAX];
 	size_t test_count;
@@ -38,7 +38,6 @@ struct source {
 
 /* The target of that name, NULL if there is none. */
 const struct target *target_of(const char *name);
-
 
 /* Is there a target with this marker? */
 bool marker_is_known(const char *marker);

@@ -27,7 +27,10 @@
 #include <sys/stat.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-#define ENTRY(constant) { #constant, (uint32_t)(constant) }
+#define ENTRY(constant)                         \
+	{                                       \
+#constant, (uint32_t)(constant) \
+	}
 
 /* Not in every libc: the kernel's include/linux/net.h and asm-generic/termbits.h. */
 #define SOCK_TYPE_MASK 0xf
@@ -141,10 +144,14 @@ static const struct {
 	const char *word;
 	int value;
 } errors[] = {
-	{ "EPERM", EPERM },		  { "EACCES", EACCES },
-	{ "ENOSYS", ENOSYS },		  { "ENOTTY", ENOTTY },
-	{ "EINVAL", EINVAL },		  { "EOPNOTSUPP", EOPNOTSUPP },
-	{ "EAFNOSUPPORT", EAFNOSUPPORT }, { "EPROTONOSUPPORT", EPROTONOSUPPORT },
+	{ "EPERM", EPERM },
+	{ "EACCES", EACCES },
+	{ "ENOSYS", ENOSYS },
+	{ "ENOTTY", ENOTTY },
+	{ "EINVAL", EINVAL },
+	{ "EOPNOTSUPP", EOPNOTSUPP },
+	{ "EAFNOSUPPORT", EAFNOSUPPORT },
+	{ "EPROTONOSUPPORT", EPROTONOSUPPORT },
 };
 
 /* Newer than the libseccomp of the oldest system that builds this. */
@@ -152,12 +159,12 @@ static const struct {
 	const char *name;
 	int nr;
 } new_syscalls[] = {
-	{ "cachestat", 451 },	      { "fchmodat2", 452 },	    { "map_shadow_stack", 453 },
-	{ "futex_wake", 454 },	      { "futex_wait", 455 },	    { "futex_requeue", 456 },
-	{ "statmount", 457 },	      { "listmount", 458 },	    { "lsm_get_self_attr", 459 },
-	{ "lsm_set_self_attr", 460 }, { "lsm_list_modules", 461 },  { "mseal", 462 },
-	{ "setxattrat", 463 },	      { "getxattrat", 464 },	    { "listxattrat", 465 },
-	{ "removexattrat", 466 },     { "open_tree_attr", 467 },    { "file_getattr", 468 },
+	{ "cachestat", 451 },         { "fchmodat2", 452 },        { "map_shadow_stack", 453 },
+	{ "futex_wake", 454 },        { "futex_wait", 455 },       { "futex_requeue", 456 },
+	{ "statmount", 457 },         { "listmount", 458 },        { "lsm_get_self_attr", 459 },
+	{ "lsm_set_self_attr", 460 }, { "lsm_list_modules", 461 }, { "mseal", 462 },
+	{ "setxattrat", 463 },        { "getxattrat", 464 },       { "listxattrat", 465 },
+	{ "removexattrat", 466 },     { "open_tree_attr", 467 },   { "file_getattr", 468 },
 	{ "file_setattr", 469 },      { "listns", 470 },
 };
 

@@ -31,7 +31,7 @@ struct reader {
 };
 
 __attribute__((format(printf, 2, 3))) static bool complain(const struct reader *reader,
-							    const char *format, ...)
+							   const char *format, ...)
 {
 	va_list args;
 
@@ -198,8 +198,7 @@ static void forget_included(struct reader *reader, const char *name)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < source->rule_count; i++) {
-		if (source->origins[i] != reader->text &&
-		    strcmp(source->rules[i].name, name) == 0)
+		if (source->origins[i] != reader->text && strcmp(source->rules[i].name, name) == 0)
 			continue;
 		source->rules[kept] = source->rules[i];
 		source->origins[kept++] = source->origins[i];
@@ -381,8 +380,8 @@ static bool check_ends(const struct source *source, const char *path)
 		if (is_last == (rule->test_count == 0))
 			continue;
 		fprintf(stderr, "%s: %s: %s\n", path, rule->name,
-			is_last ? "the last line must be without a condition" :
-				  "a line after one without a condition is never reached");
+			is_last ? "the last line must be without a condition"
+				: "a line after one without a condition is never reached");
 		return false;
 	}
 	return true;
