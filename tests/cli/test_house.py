@@ -298,15 +298,30 @@ def test_words_that_are_fine(tmp_path):
 # ---- flags ---------------------------------------------------------------------------------
 
 
-def test_flags(tmp_path):
-    program = "#!/bin/sh\necho '  --policy FILE   the policy'\necho '  -q, --quiet'\n"
-    page = ".TP\n\\fB\\-\\-policy\\fR FILE\n.TP\n\\fB\\-q\\fR, \\fB\\-\\-quiet\\fR\n"
-    files = {"build/caisson": program, "docs/man/caisson-run.1": page}
-    check(tmp_path, files, "flags")
-    os.chmod(tmp_path / "build/caisson", 0o755)
-    passes(tmp_path, files, "flags")
-    sees(tmp_path, {"docs/man/caisson-run.1": page + "\\-\\-magic\n"}, "flags", "--magic is in the man page only")
-    sees(tmp_path, {"docs/man/caisson-run.1": "\\-\\-policy \\-q\n"}, "flags", "--quiet is in help only")
+PROGRAM = """\
+#!/bin/sh
+case $2 in
+--markdown) printf '# Flags\\n\\n## caisson run\\n\\n`--policy FILE`, `-q, --quiet`\\n' ;;
+--man) printf '%s\\n' '.TP' '{man}' ;;
+run) echo '{help}' ;;
+esac
+"""
+PAGE = "# Flags\n\n## caisson run\n\n`--policy FILE`, `-q, --quiet`\n"
+
+
+@pytest.mark.parametrize("man, text, page, finding", [
+    (r"\fB\-\-policy\fR \fB\-q\fR \-\-quiet", "--policy FILE -q, --quiet", PAGE, None),
+    (r"\-\-policy \-q \-\-quiet \-\-magic", "--policy -q --quiet", PAGE, "--magic is in the manual page only"),
+    (r"\-\-policy \-q", "--policy -q --quiet", PAGE, "--quiet is not in the manual page"),
+    (r"\-\-policy \-q \-\-quiet", "--policy -q", PAGE, "--quiet is not in the help of the commands"),
+    (r"\-\-policy \-q \-\-quiet", "--policy -q --quiet", PAGE + "x", "is not what `caisson help --markdown` prints"),
+])
+def test_flags(tmp_path, man, text, page, finding):
+    fake(tmp_path / "build", "caisson", PROGRAM.replace("{man}", man).replace("{help}", text))
+    if finding:
+        sees(tmp_path, {"docs/cli.md": page}, "flags", finding)
+    else:
+        passes(tmp_path, {"docs/cli.md": page}, "flags")
 
 
 # ---- skips ---------------------------------------------------------------------------------

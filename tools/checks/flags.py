@@ -1,16 +1,15 @@
-"""`help` and the man pages name the same options. Needs a built program; without one or without
-man pages there is nothing to compare, and the report says so.
+"""One table of commands is told in several places; they name the same flags.
 
-`caisson help` lists the commands (two blanks, a name); `caisson help NAME` prints one command's
-options. The man page of a command is docs/man/caisson-NAME.1, that of the program caisson.1.
+`caisson help --markdown` is docs/cli.md, byte for byte; the manual page and the help of each
+command name what it names. Needs build/caisson; without it the report says so.
 """
 import os
 import re
 import subprocess
 
-PROGRAM = "build/caisson"
-MANUAL = "docs/man"
+PROGRAM, PAGE = "build/caisson", "docs/cli.md"
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-[a-zA-Z0-9])(?![\w-])")
+COMMAND = re.compile(r"^#+ `?caisson ([a-z ]+?)`?$", re.M)
 
 
 def options(text):
@@ -22,25 +21,31 @@ def from_roff(text):
     return re.sub(r"\\f[BIRP]", "", text).replace("\\-", "-")
 
 
+def output(root, *argv):
+    run = subprocess.run([os.path.join(root, PROGRAM), "help", *argv], stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20)
+    return run.stdout.decode(errors="replace")
+
+
 def check(root, say):
-    program, manual = os.path.join(root, PROGRAM), os.path.join(root, MANUAL)
-    if not os.access(program, os.X_OK):
-        return "not run: no build/caisson"
-    if not os.path.isdir(manual):
-        return "not run: no man pages"
-    count = 0
-    for name in sorted(os.listdir(manual)):
-        match = re.match(r"caisson(?:-(\w+))?\.1$", name)
-        if not match:
-            continue
-        count += 1
-        argv = [program, "help"] + ([match.group(1)] if match.group(1) else [])
-        run = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, timeout=20)
-        helped = options(run.stdout.decode(errors="replace"))
-        with open(os.path.join(manual, name), encoding="utf-8") as file:
-            printed = options(from_roff(file.read()))
-        for option in sorted(helped ^ printed):
-            where = "help only" if option in helped else "the man page only"
-            say(f"{MANUAL}/{name}", 1, f"{option} is in {where}")
-    return f"{count} pages"
+    if not os.access(os.path.join(root, PROGRAM), os.X_OK):
+        return f"not run: no {PROGRAM}"
+    markdown = output(root, "--markdown")
+    page = os.path.join(root, PAGE)
+    if os.path.exists(page):
+        with open(page, encoding="utf-8") as file:
+            if file.read() != markdown:
+                say(PAGE, 1, "is not what `caisson help --markdown` prints")
+    else:
+        say(PAGE, 1, "is missing: `caisson help --markdown` prints it")
+    compare("the manual page", options(from_roff(output(root, "--man"))), options(markdown), say)
+    commands = COMMAND.findall(markdown)
+    helped = set().union(*(options(output(root, *name.split())) for name in commands))
+    if commands:
+        compare("the help of the commands", helped, options(markdown), say)
+    return f"{len(options(markdown))} flags, {len(commands)} commands"
+
+
+def compare(where, found, wanted, say):
+    for option in sorted(found ^ wanted):
+        say(PROGRAM, 1, f"{option} is in {where} only" if option in found else f"{option} is not in {where}")
