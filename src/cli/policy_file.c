@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -101,4 +103,46 @@ int policy_file_read(const char *path, bool found, struct buf *ret_bytes, char r
 	buf_grew(ret_bytes, (size_t)size);
 	sha_parts(&(struct sha_part){ buf_at(ret_bytes), (size_t)size }, 1, ret_sha256);
 	return 0;
+}
+
+/* The new file under a name of its own beside the old one. */
+static int write_beside(const char *path, const void *data, size_t size, char ret_path[PATH_MAX])
+{
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+	mode_t mask = umask(0);
+	int r;
+
+	umask(mask);
+	if (snprintf(ret_path, PATH_MAX, "%s.XXXXXX", path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	fd = mkostemp(ret_path, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = fd_write_all(fd, data, size);
+	if (r == 0 && fchmod(fd, stat(path, &st) == 0 ? st.st_mode & 0777 : 0644 & ~mask) < 0)
+		r = -errno;
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	if (r < 0)
+		unlink(ret_path);
+	return r;
+}
+
+int policy_file_write(const char *path, bool is_new, const void *data, size_t size,
+		      struct csn_error *err)
+{
+	char beside[PATH_MAX];
+	int r;
+
+	r = write_beside(path, data, size, beside);
+	if (r < 0)
+		return csn_fail(err, r, "policy", "cannot write %s: %s", path, strerror(-r));
+	if (renameat2(AT_FDCWD, beside, AT_FDCWD, path, is_new ? RENAME_NOREPLACE : 0) < 0) {
+		r = -errno;
+		unlink(beside);
+	}
+	if (r == -EEXIST)
+		return csn_fail(err, r, "policy", "%s exists; --force replaces it", path);
+	return r < 0 ? csn_fail(err, r, "policy", "cannot write %s: %s", path, strerror(-r)) : 0;
 }

@@ -117,7 +117,8 @@ static bool has_marker(const char *folder)
 	return false;
 }
 
-/* Cuts the last part of `path`; false where the search ends: at home and at /, which are not looked at. */
+/* Cuts the last part of `path`; false where the search ends: at home and at /, which are not looked
+ * at. */
 static bool go_up(const struct project *project, char *path)
 {
 	char *slash = strrchr(path, '/');

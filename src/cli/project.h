@@ -51,6 +51,13 @@ int policy_file_find(const struct project *project, char *ret_path, size_t size)
 int policy_file_read(const char *path, bool found, struct buf *ret_bytes, char ret_sha256[65],
 		     struct csn_error *err);
 
+/*
+ * Writes a policy file in one step (temporary and rename), keeping an existing file's mode, else
+ * 0644 under the umask. With `is_new`, -EEXIST if there is one.
+ */
+int policy_file_write(const char *path, bool is_new, const void *data, size_t size,
+		      struct csn_error *err);
+
 /* ---- the policy in force ----------------------------------------------------------- */
 
 struct cli_policy {

@@ -141,9 +141,9 @@ int trust_check(const char *path, const char *sha256, bool *ret_trusted, struct 
 	if (r < 0)
 		return r;
 	*ret_trusted = false;
-	json_array_foreach(list, i,
-			   entry) if (str_is(field(entry, "path"), path) &&
-				      str_is(field(entry, "sha256"), sha256)) *ret_trusted = true;
+	json_array_foreach(list, i, entry)
+		if (str_is(field(entry, "path"), path) && str_is(field(entry, "sha256"), sha256))
+			*ret_trusted = true;
 	return 0;
 }
 
