@@ -105,7 +105,7 @@ __attribute__((format(printf, 3, 4))) void fact_print(char *ret_text, size_t siz
 /* Marks noise that tools make without meaning it (__pycache__, index.lock, .pytest_cache). */
 void fact_mark_expected(struct fact *fact);
 
-/* Writes `say` from the fact and the plan. */
+/* Writes `say` from the fact and the plan, unless the caller did. */
 void fact_say(struct fact *fact, const struct plan *plan);
 
 /* Do the two fold into one: same event, source, detail and comm? */

@@ -18,6 +18,7 @@ struct violations {
 	const struct plan *plan; /* borrowed */
 	struct fact *facts;      /* owned, VIOLATIONS_MAX, made at the first fact */
 	size_t count;
+	size_t last;                       /* the fact that matched last */
 	uint64_t others[FACT_EVENT_COUNT]; /* different facts beyond the bound */
 	bool wants_end;                    /* on_violation: kill, and there was one */
 	violations_new_fn on_new;          /* may be NULL */
