@@ -275,6 +275,12 @@ def test_documents_that_are_fine(tmp_path):
                       "docs/x.md": "## Two\n", "Makefile": "speed:\n"}, "docs")
 
 
+def test_files_named_in_comments(tmp_path):
+    sees(tmp_path, {"src/os/x.c": "/* x */\n\n/* Why:\n * tests/escape/gone.py */\n"}, "docs", "src/os/x.c:4: docs: tests/escape/gone.py")
+    passes(tmp_path, {"src/os/x.c": "/* x */\n/* src/os/x.c, tests/NAME.py, /usr/src/x.c */\n"}, "docs")
+    sees(tmp_path, {"docs/x.md": "see `src/os/y.c`\n"}, "docs", "docs/x.md:1: docs: src/os/y.c: no such file")
+
+
 def test_tree_of_the_architecture(tmp_path):
     tree = "```tree\nsrc/os/    kernel\nsrc/gone/  nothing\n```\n"
     sees(tmp_path, {"ARCHITECTURE.md": tree, "src/os/x.c": "/* x */\n"}, "docs", "ARCHITECTURE.md:3: docs: src/gone/ is in the tree")

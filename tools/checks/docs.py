@@ -1,12 +1,16 @@
 """Documents tell the truth where a script can see it: links lead somewhere, the tree of
-ARCHITECTURE.md is the tree, every target of the Makefile that a document names exists."""
+ARCHITECTURE.md is the tree, targets of the Makefile and files that a text or a comment names exist."""
 import os
 import re
+
+from . import source
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 HEADING = re.compile(r"^#+\s+(.+?)\s*#*$", re.M)
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 PLACE = re.compile(r"^([\w.][\w./-]*/?)  ")
+# A file of this tree, named in running text. NAME stands for any name.
+NAMED = re.compile(r"(?<![\w./-])((?:docs|tests|tools|profiles|src|fuzz|bench|examples)/[\w./-]*\.(?:md|py|c|h|profile|sh|build))\b")
 SKIPPED = ("build", ".git", "node_modules")
 
 
@@ -44,6 +48,10 @@ def check(root, say):
             count += 1
             link(root, path, prose.count("\n", 0, match.start()) + 1, match.group(1), text, say)
         targets(root, path, text, say)
+        named(root, path, 1, FENCE.sub(lambda m: "\n" * m.group().count("\n"), text), say)
+    for file in source.files(root):
+        for comment in file.comments:
+            named(root, file.path, comment.first, comment.text, say)
     tree(root, say)
     return f"{count} links"
 
@@ -61,6 +69,13 @@ def link(root, path, line, target, text, say):
     if anchor and file.endswith(".md"):
         if anchor not in anchors(text if not name else read(root, file)):
             say(path, line, f"{target}: no such heading")
+
+
+def named(root, path, first, text, say):
+    """A defence names its test: the test must be there."""
+    for match in NAMED.finditer(text):
+        if "NAME" not in match.group(1) and not os.path.exists(os.path.join(root, match.group(1))):
+            say(path, first + text.count("\n", 0, match.start()), f"{match.group(1)}: no such file")
 
 
 def targets(root, path, text, say):
