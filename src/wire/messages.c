@@ -9,10 +9,10 @@
 enum {
 	PATH_BYTES = 4095,       /* PATH_MAX without its NUL */
 	TEXT_BYTES = 131071,     /* MAX_ARG_STRLEN without its NUL: the kernel takes no more */
-	ARGV_BYTES = 1 << 20,    /* execve refuses argv + env beyond 2 MiB with the usual stack */
+	ARGV_BYTES = 2 << 20,    /* execve refuses argv + env beyond 2 MiB with the usual stack */
 	EDIT_BYTES = 1 << 20,    /* of one side of an edit */
 	LISTING_BYTES = 2 << 20, /* of all paths in one answer */
-	CALL_BYTES = 4 << 20,
+	CALL_BYTES = 5 << 20,
 	INIT_BYTES = 64 << 10,
 	SMALL_BYTES = 64, /* a message of integers and short atoms */
 	PIECE_BYTES = FRAME_PIECE + SMALL_BYTES,
@@ -30,6 +30,7 @@ enum {
 static const struct frame_key init_keys[] = {
 	{ "workspace", 'p', true, PATH_BYTES, "the directory that relative paths start from" },
 	{ "profile", 't', true, NAME_BYTES, "name of the syscall profile for commands" },
+	{ "listener", 'B', false, 0, "commands announce a notify listener on descriptor 3" },
 	{ NULL },
 };
 

@@ -66,7 +66,7 @@ static int take(struct decoder *d, uint64_t size, const uint8_t **ret)
 
 static int take_uint(struct decoder *d, unsigned width, uint64_t *ret)
 {
-	const uint8_t *at;
+	const uint8_t *at = NULL;
 	uint64_t value = 0;
 	int r = take(d, width, &at);
 
@@ -81,7 +81,7 @@ static int take_uint(struct decoder *d, unsigned width, uint64_t *ret)
 /* Takes a size field and that many bytes after it. */
 static int take_sized(struct decoder *d, unsigned width, const uint8_t **ret, size_t *ret_size)
 {
-	uint64_t size;
+	uint64_t size = 0;
 	int r = take_uint(d, width, &size);
 
 	if (r == 0)
@@ -105,7 +105,7 @@ static int keep_bytes(struct decoder *d, enum term_type type, const void *data, 
 /* Room for `count` terms, each of which takes a byte of input or more. */
 static int claim_terms(struct decoder *d, uint64_t count, struct term **ret)
 {
-	struct term *items;
+	struct term *items = NULL;
 
 	if (count > bytes_left(d))
 		return refuse(d, "it announces more elements than there are bytes");
@@ -122,16 +122,17 @@ static int claim_terms(struct decoder *d, uint64_t count, struct term **ret)
 /* Claims and decodes the elements of a container, one level down. */
 static int decode_items(struct decoder *d, uint64_t count, struct term **ret)
 {
-	struct term *items;
+	struct term *items = NULL;
 	int r;
 
-	if (d->depth == 0)
+	if (count && d->depth == 0)
 		return refuse(d, "depth: it is nested too deeply");
 	r = claim_terms(d, count, &items);
-	d->depth--;
-	for (uint64_t i = 0; r == 0 && i < count; i++)
+	for (uint64_t i = 0; r == 0 && i < count; i++) {
+		d->depth--;
 		r = decode_term(d, &items[i]);
-	d->depth++;
+		d->depth++;
+	}
 	if (r == 0)
 		*ret = items;
 	return r;
@@ -172,8 +173,8 @@ static bool is_int64(const uint8_t *digits, size_t size, bool is_negative, int64
 
 static int decode_big(struct decoder *d, const struct kind *kind, struct term *ret)
 {
-	const uint8_t *at;
-	uint64_t size;
+	const uint8_t *at = NULL;
+	uint64_t size = 0;
 	int64_t small;
 	int r = take_uint(d, kind->width, &size);
 
@@ -215,7 +216,7 @@ static int decode_float(struct decoder *d, const struct kind *kind, struct term 
 static int decode_old_float(struct decoder *d, const struct kind *kind, struct term *ret)
 {
 	char text[OLD_FLOAT + 1] = "", *end;
-	const uint8_t *at;
+	const uint8_t *at = NULL;
 	double value;
 	int r = take(d, kind->width, &at);
 
@@ -239,8 +240,8 @@ static size_t utf8_characters(const uint8_t *data, size_t size)
 
 static int decode_atom(struct decoder *d, const struct kind *kind, struct term *ret)
 {
-	const uint8_t *at;
-	size_t size;
+	const uint8_t *at = NULL;
+	size_t size = 0;
 	int r = take_sized(d, kind->width, &at, &size);
 
 	if (r < 0)
@@ -255,8 +256,8 @@ static int decode_atom(struct decoder *d, const struct kind *kind, struct term *
 static int decode_latin1_atom(struct decoder *d, const struct kind *kind, struct term *ret)
 {
 	uint8_t text[2 * ATOM_MAX];
-	const uint8_t *at;
-	size_t size, used = 0;
+	const uint8_t *at = NULL;
+	size_t size = 0, used = 0;
 	int r = take_sized(d, kind->width, &at, &size);
 
 	if (r < 0)
@@ -275,8 +276,8 @@ static int decode_latin1_atom(struct decoder *d, const struct kind *kind, struct
 
 static int decode_binary(struct decoder *d, const struct kind *kind, struct term *ret)
 {
-	const uint8_t *at;
-	size_t size;
+	const uint8_t *at = NULL;
+	size_t size = 0;
 	int r = take_sized(d, kind->width, &at, &size);
 
 	return r < 0 ? r : keep_bytes(d, TERM_BINARY, at, size, ret);
@@ -284,8 +285,8 @@ static int decode_binary(struct decoder *d, const struct kind *kind, struct term
 
 static int decode_bits(struct decoder *d, const struct kind *kind, struct term *ret)
 {
-	const uint8_t *at, *bits;
-	uint64_t size;
+	const uint8_t *at = NULL, *bits = NULL;
+	uint64_t size = 0;
 	uint8_t *last;
 	int r = take_uint(d, kind->width, &size);
 
@@ -308,7 +309,7 @@ static int decode_bits(struct decoder *d, const struct kind *kind, struct term *
 
 static int decode_tuple(struct decoder *d, const struct kind *kind, struct term *ret)
 {
-	struct term *items;
+	struct term *items = NULL;
 	uint64_t count;
 	int r = take_uint(d, kind->width, &count);
 
@@ -329,7 +330,7 @@ static int decode_nil(struct decoder *d, const struct kind *kind, struct term *r
 
 static int decode_string(struct decoder *d, const struct kind *kind, struct term *ret)
 {
-	struct term *items;
+	struct term *items = NULL;
 	uint64_t count;
 	int r = take_uint(d, kind->width, &count);
 
@@ -345,7 +346,7 @@ static int decode_string(struct decoder *d, const struct kind *kind, struct term
 
 static int decode_list(struct decoder *d, const struct kind *kind, struct term *ret)
 {
-	struct term *items;
+	struct term *items = NULL;
 	const struct term *tail;
 	uint64_t count;
 	int r = take_uint(d, kind->width, &count);
@@ -391,7 +392,7 @@ static int sort_keys(struct decoder *d, struct term *map)
 
 static int decode_map(struct decoder *d, const struct kind *kind, struct term *ret)
 {
-	struct term *items;
+	struct term *items = NULL;
 	uint64_t pairs;
 	int r = take_uint(d, kind->width, &pairs);
 
@@ -406,12 +407,10 @@ static int decode_map(struct decoder *d, const struct kind *kind, struct term *r
 /* The node name of a pid, port or reference, then `size` bytes; kept with its tag. */
 static int decode_node(struct decoder *d, const uint8_t *tag, size_t size, struct term *ret)
 {
-	const uint8_t *rest;
+	const uint8_t *rest = NULL;
 	struct term node;
 	int r = 0;
 
-	if (d->depth == 0)
-		return refuse(d, "depth: it is nested too deeply");
 	switch (d->at < d->end ? *d->at : 0) {
 	case ETF_ATOM:
 	case ETF_SMALL_ATOM:

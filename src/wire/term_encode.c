@@ -26,7 +26,7 @@ static void fail(struct emit *emit)
 
 static void encode_items(struct emit *emit, const struct term *term, unsigned depth)
 {
-	if (depth == 0 || term->count > UINT32_MAX)
+	if ((term->count && depth == 0) || term->count > UINT32_MAX)
 		fail(emit);
 	for (size_t i = 0; i < term->count && emit->error == 0; i++)
 		encode(emit, &term->items[i], depth - 1);
