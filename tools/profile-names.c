@@ -2,7 +2,8 @@
  * Names that profiles may use. Syscall numbers come from libseccomp, which knows every
  * architecture; calls newer than the library are added here, their numbers being the same
  * on all architectures since 424. Constants come from the headers; the ones used are the
- * same on x86-64 and arm64 (O_DIRECTORY and its neighbours are not, so they are not here).
+ * same on x86-64 and arm64 (O_DIRECTORY and its neighbours are not, so they are not here;
+ * glibc's __O_TMPFILE holds O_DIRECTORY too, so the kernel's bit is written out).
  */
 #include "profile-compiler.h"
 
@@ -48,7 +49,7 @@ static const struct {
 	ENTRY(O_RDWR),
 	ENTRY(O_CREAT),
 	ENTRY(O_TRUNC),
-	ENTRY(__O_TMPFILE),
+	{ "__O_TMPFILE", 020000000 },
 	ENTRY(S_IFMT),
 	ENTRY(S_IFREG),
 	ENTRY(S_IFIFO),
