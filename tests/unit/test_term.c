@@ -142,6 +142,9 @@ static const struct {
 	{ BYTES("\x83t\0\0\0\2k\0\1aa\2l\0\0\0\1aajj"), "same key" },
 	/* #{#{1 => 1, 2 => 2} => 1, #{2 => 2, 1 => 1} => 2}: order is no difference */
 	{ BYTES("\x83t\0\0\0\2t\0\0\0\2a\1a\1a\2a\2a\1t\0\0\0\2a\2a\2a\1a\1a\2"), "same key" },
+	/* four maps as keys, the first again as the last */
+	{ BYTES("\x83t\0\0\0\4t\0\0\0\1a\1a\1jt\0\0\0\1a\2a\2jt\0\0\0\1a\3a\3jt\0\0\0\1a\1a\1j"),
+	  "same key" },
 	{ BYTES("\x83ga\1\0\0\0\1\0\0\0\2\3"), "node name" },
 	{ BYTES("\x83gg" NODE "\0\0\0\1\0\0\0\2\3"), "node name" },
 	{ BYTES("\x83g" NODE "\0\0\0\1\0\0\0\2"), "cut short" },
@@ -226,6 +229,12 @@ static void test_count_and_size(void)
 	limits = (struct term_limits){ .size = sizeof five - 2, .depth = 1, .count = 5 };
 	CHECK(term_decode(&arena, BYTES(five), &limits, &term, &err) == -EBADMSG);
 	CHECK(strstr(err.text, "size"));
+	/* all levels together, not each of them */
+	limits = (struct term_limits){ .size = 100, .depth = 2, .count = 7 };
+	CHECK(term_decode(&arena, BYTES("\x83h\2h\2jjh\2jj"), &limits, &term, &err) == 0);
+	limits.count = 6;
+	CHECK(term_decode(&arena, BYTES("\x83h\2h\2jjh\2jj"), &limits, &term, &err) == -EBADMSG);
+	CHECK(strstr(err.text, "count"));
 	limits = (struct term_limits){ .size = 100, .depth = 1, .count = 3 };
 	CHECK(term_decode(&arena, BYTES("\x83k\0\3abc"), &limits, &term, &err) == -EBADMSG);
 	CHECK(strstr(err.text, "count"));
@@ -306,6 +315,30 @@ static void test_questions(void)
 	b = decode(&arena, BYTES("\x83"
 				 "F\x3f\xf0\0\0\0\0\0\0"));
 	CHECK(!term_equal(&a, &b));
+	a = decode(&arena, BYTES("\x83M\0\0\0\1\3\x80")); /* <<4:3>> */
+	b = decode(&arena, BYTES("\x83M\0\0\0\1\4\x80")); /* <<8:4>> */
+	CHECK(!term_equal(&a, &b));
+	b = decode(&arena, BYTES("\x83M\0\0\0\1\3\x9f")); /* unused bits are no value */
+	CHECK(term_equal(&a, &b));
+}
+
+/* 255 characters, however many bytes they take. */
+static void test_long_atoms(void)
+{
+	_cleanup_arena_ struct arena arena;
+	struct csn_error err = { 0 };
+	struct term term;
+	char atom[4 + 256] = "\x83v\1";
+
+	arena_init(&arena, QUOTA);
+	memset(atom + 4, 'a', 256);
+	CHECK(term_decode(&arena, atom, sizeof atom, &term_limits, &term, &err) == -EBADMSG);
+	CHECK(strstr(err.text, "too long"));
+	memcpy(atom + 4, "\xc3\xa9", 2); /* a character less */
+	CHECK(term_decode(&arena, atom, sizeof atom, &term_limits, &term, &err) == 0);
+	memset(atom + 4, 'a', 256);
+	atom[1] = 'd';
+	CHECK(term_decode(&arena, atom, sizeof atom, &term_limits, &term, &err) == -EBADMSG);
 }
 
 /* What is too deep to be decoded again is not encoded, and nothing is left behind. */
@@ -354,6 +387,7 @@ static const struct tap_test tests[] = {
 	{ "quota", test_quota },
 	{ "many keys", test_many_keys },
 	{ "questions", test_questions },
+	{ "long atoms", test_long_atoms },
 	{ "encode bounds", test_encode_bounds },
 	{ "print", test_print },
 };
