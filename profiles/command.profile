@@ -317,7 +317,7 @@ setpriority            deny EPERM # another process, a group or a user
 ioprio_set             allow when arg0 is IOPRIO_WHO_PROCESS and arg1 is 0 # own thread: ionice
 ioprio_set             deny EPERM # another process, a group or a user
 
-# Identity: there is no other one to take
+# Identity: without capabilities the kernel lets a process take no other one
 getuid                 allow # reads
 geteuid                allow # reads
 getgid                 allow # reads
@@ -325,15 +325,15 @@ getegid                allow # reads
 getresuid              allow # reads
 getresgid              allow # reads
 getgroups              allow # reads
-setuid                 quiet EPERM # no other identity exists; what the kernel says without capability
-setgid                 quiet EPERM # as setuid
-setreuid               quiet EPERM # as setuid
-setregid               quiet EPERM # as setuid
-setresuid              quiet EPERM # as setuid
-setresgid              quiet EPERM # as setuid
-setfsuid               quiet EPERM # as setuid
-setfsgid               quiet EPERM # as setuid
-setgroups              quiet EPERM # as setuid; package managers try it
+setuid                 allow # own ids only
+setgid                 allow # own ids only
+setreuid               allow # own ids only
+setregid               allow # own ids only
+setresuid              allow # no other one to be had; GNU make resets its ids at every spawn
+setresgid              allow # own ids only
+setfsuid               allow # own ids only
+setfsgid               allow # own ids only
+setgroups              quiet EPERM # needs a capability; package managers try it
 
 # Sockets: addresses are shown to the monitor
 socket                 allow when arg0 is AF_UNIX and arg1 & SOCK_TYPE_MASK is SOCK_STREAM, SOCK_SEQPACKET # local sockets; connect is judged
