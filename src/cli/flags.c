@@ -83,7 +83,7 @@ static unsigned distance(const char *a, const char *b)
 const char *cli_nearest(const char *word, const char *const *names, size_t count)
 {
 	const char *nearest = NULL;
-	unsigned least = strlen(word) <= 4 ? 1 : 2, d;
+	unsigned least = strlen(word) < 4 ? 1 : 2, d;
 
 	for (size_t i = 0; i < count; i++) {
 		d = distance(word, names[i]);

@@ -13,15 +13,27 @@
 
 enum { MAX_COMMANDS = 64 };
 
+/* The command or group nearest to what was typed, NULL if none is near. */
+static const char *nearest_command(const char *typed)
+{
+	static char groups[MAX_COMMANDS][32];
+	const char *names[2 * MAX_COMMANDS];
+	size_t count = 0, group = 0;
+
+	for (const struct cli_command *c = cli_commands; c->name && group < MAX_COMMANDS; c++) {
+		names[count++] = c->name;
+		snprintf(groups[group], sizeof groups[group], "%.*s", (int)strcspn(c->name, " "),
+			 c->name);
+		names[count++] = groups[group++];
+	}
+	return cli_nearest(typed, names, count);
+}
+
 /* A first word that is no command: a slip, or a program that lacks its `run`. */
 static int unknown_command(const char *word)
 {
-	const char *names[MAX_COMMANDS], *near;
-	size_t count = 0;
+	const char *near = nearest_command(word);
 
-	for (const struct cli_command *c = cli_commands; c->name && count < MAX_COMMANDS; c++)
-		names[count++] = c->name;
-	near = cli_nearest(word, names, count);
 	if (near)
 		fprintf(stderr, "caisson: there is no command \"%s\"; did you mean \"%s\"?\n", word,
 			near);
@@ -34,6 +46,23 @@ static int unknown_command(const char *word)
 			"%s\n",
 			word, word);
 	return CLI_USAGE;
+}
+
+/* "policy" alone or with a second word that it does not have. */
+static int group_only(int argc, char **argv)
+{
+	bool asks = argc > 1 && (str_is(argv[1], "--help") || str_is(argv[1], "-h"));
+	char typed[64];
+	const char *near;
+
+	if (argc > 1 && argv[1][0] != '-') {
+		snprintf(typed, sizeof typed, "%s %s", argv[0], argv[1]);
+		near = nearest_command(typed);
+		fprintf(stderr, "caisson: there is no command \"%s\"%s%s%s\n\n", typed,
+			near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+	}
+	cli_print_group(argv[0], !asks);
+	return asks ? CLI_OK : CLI_USAGE;
 }
 
 static int run_command(const struct cli_command *command, int argc, char **argv)
@@ -76,11 +105,7 @@ int main(int argc, char **argv)
 	command = cli_command_find(argc - 1, argv + 1, &words);
 	if (command)
 		return run_command(command, argc - 1 - words, argv + 1 + words);
-	if (!cli_is_group(argv[1]))
-		return unknown_command(argv[1]);
-	if (argc > 2 && argv[2][0] != '-')
-		fprintf(stderr, "caisson: there is no command \"%s %s\"\n", argv[1], argv[2]);
-	words = argc > 2 && (str_is(argv[2], "--help") || str_is(argv[2], "-h"));
-	cli_print_group(argv[1], !words);
-	return words ? CLI_OK : CLI_USAGE;
+	if (cli_is_group(argv[1]))
+		return group_only(argc - 1, argv + 1);
+	return unknown_command(argv[1]);
 }

@@ -1,0 +1,429 @@
+/*
+ * caisson runs ls, show, verify, rm, gc: the records
+ *
+ * The audit room does the work; here is what a person and a program read of it.
+ */
+#include "cli/runs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "cli/out.h"
+#include "cli/project.h"
+#include "os/layer.h"
+
+enum {
+	RESULT_MAX_BYTES = 64 << 20,
+	COMMAND_COLUMNS = 48,
+	TERM_TEXT = 64,
+	LABEL = 9,
+	DAY_MS = 24 * 3600 * 1000,
+};
+
+/* ---- finding and reading -------------------------------------------------------------- */
+
+int run_open_root(const struct cli *cli, struct run *run, struct csn_error *err)
+{
+	int r;
+
+	r = project_run_root(cli->options.run_dir, run->root, sizeof run->root, err);
+	if (r < 0)
+		return r;
+	r = record_open_root(run->root, &run->root_fd, err);
+	if (r == -ENOENT)
+		return csn_fail(err, r, "record", "there are no records in %s yet", run->root);
+	return r;
+}
+
+int run_open(const struct cli *cli, const char *name, struct run *run, struct csn_error *err)
+{
+	int r;
+
+	r = run_open_root(cli, run, err);
+	if (r < 0)
+		return r;
+	return record_resolve(run->root_fd, name, run->id, sizeof run->id, err);
+}
+
+static int read_result(struct run *run, int fd, struct csn_error *err)
+{
+	struct buf text;
+	struct stat st;
+	uint8_t *room;
+	ssize_t n = -EINVAL;
+
+	buf_init(&text, RESULT_MAX_BYTES);
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < RESULT_MAX_BYTES) {
+		room = buf_reserve(&text, (size_t)st.st_size + 1);
+		n = room ? fd_read_all(fd, room, (size_t)st.st_size) : -ENOMEM;
+		if (n >= 0)
+			run->result = json_loadb((const char *)room, (size_t)n,
+						 JSON_REJECT_DUPLICATES, NULL);
+	}
+	buf_done(&text);
+	if (run->result && json_is_object(run->result))
+		return 0;
+	return csn_fail(
+		err, n < 0 ? (int)n : -EBADMSG, "record",
+		"the result of run %s cannot be read; `caisson runs verify %s` says what is wrong",
+		run->id, run->id);
+}
+
+int run_read_result(struct run *run, struct csn_error *err)
+{
+	char path[RUN_ID_SIZE + 16];
+	_cleanup_fd_ int fd = -1;
+
+	snprintf(path, sizeof path, "%s/result.json", run->id);
+	fd = layer_open(run->root_fd, path, 0);
+	if (fd == -ENOENT)
+		return csn_fail(err, -ENOENT, "record",
+				"run %s has no result: it is still running, or it was lost",
+				run->id);
+	if (fd < 0)
+		return csn_fail(err, fd, "record", "cannot read the result of run %s: %s", run->id,
+				strerror(-fd));
+	return read_result(run, fd, err);
+}
+
+void run_done(struct run *run)
+{
+	run->root_fd = fd_close(run->root_fd);
+	json_decref(run->result);
+	run->result = NULL;
+}
+
+const char *run_text(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+void run_describe_end(const json_t *result, char *ret_text, size_t size)
+{
+	const json_t *end = json_object_get(result, "termination");
+	const char *reason = run_text(end, "reason"), *clock = run_text(end, "clock");
+
+	if (str_is(reason, "exited"))
+		snprintf(ret_text, size, "exited %d",
+			 (int)json_integer_value(json_object_get(end, "exit_code")));
+	else if (str_is(reason, "signaled"))
+		snprintf(ret_text, size, "signal %s", run_text(end, "signal_name"));
+	else if (*clock)
+		snprintf(ret_text, size, "%s (%s)", reason, clock);
+	else
+		snprintf(ret_text, size, "%s", reason);
+}
+
+/* ---- ls ------------------------------------------------------------------------------- */
+
+/* The command as one line, cut to what a row has room for. */
+static void print_command(const json_t *result, size_t columns)
+{
+	const json_t *word;
+	struct buf line;
+	size_t i;
+
+	buf_init(&line, 4096);
+	json_array_foreach(json_object_get(result, "command"), i, word)
+		if (buf_printf(&line, "%s%s", i ? " " : "", json_string_value(word)) < 0)
+			break;
+	if (columns && buf_size(&line) > columns) {
+		/* Not in the middle of a character. */
+		while (columns > 0 && (buf_at(&line)[columns] & 0xc0) == 0x80)
+			columns--;
+		buf_at(&line)[columns] = 0;
+	}
+	if (buf_text(&line))
+		out_text(stdout, buf_text(&line));
+	buf_done(&line);
+}
+
+struct listing {
+	const struct cli *cli;
+	struct run *run;
+	json_t *rows; /* for --json */
+};
+
+static json_t *row_json(const struct run_info *info, const struct run *run)
+{
+	const json_t *result = run->result;
+	char time[CLOCK_TEXT];
+
+	clock_format(info->started_ms, time);
+	return json_pack("{s:s, s:s, s:s, s:I, s:b, s:O?, s:O?, s:O?}", "run_id", info->run_id,
+			 "status", info->status, "started", time, "size_bytes",
+			 (json_int_t)info->size_bytes, "kept", info->is_kept, "runtime",
+			 json_object_get(result, "runtime"), "command",
+			 json_object_get(result, "command"), "termination",
+			 json_object_get(result, "termination"));
+}
+
+static void print_run(const struct run_info *info, const struct run *run)
+{
+	char time[CLOCK_TEXT], end[TERM_TEXT] = "";
+
+	clock_format(info->started_ms, time);
+	time[strlen("2026-01-02T03:04:05")] = 0;
+	time[strlen("2026-01-02")] = ' ';
+	if (run->result)
+		run_describe_end(run->result, end, sizeof end);
+	printf("%s  %s  ", info->run_id, time);
+	/* Our own words, but the file could have been changed: escaped like the rest. */
+	out_text(stdout, *end ? end : info->status);
+	printf("%*s", *end && strlen(end) < 18 ? 18 - (int)strlen(end) : 2, "");
+	print_command(run->result, COMMAND_COLUMNS);
+	putchar('\n');
+}
+
+static int list_one(const struct run_info *info, void *data)
+{
+	struct listing *listing = data;
+	struct run *run = listing->run;
+
+	snprintf(run->id, sizeof run->id, "%s", info->run_id);
+	json_decref(run->result);
+	run->result = NULL;
+	run_read_result(run, NULL);
+	if (listing->rows)
+		json_array_append_new(listing->rows, row_json(info, run));
+	else
+		print_run(info, run);
+	return 0;
+}
+
+int cli_runs_ls(struct cli *cli)
+{
+	_cleanup_run_ struct run run = RUN_NONE;
+	struct listing listing = { .cli = cli, .run = &run };
+	struct csn_error err = { 0 };
+	int r;
+
+	r = run_open_root(cli, &run, &err);
+	if (r < 0 && r != -ENOENT)
+		return cli_fail(cli, &err);
+	if (cli->options.json)
+		listing.rows = json_array();
+	if (r == 0)
+		r = record_list(run.root_fd, list_one, &listing, &err);
+	if (r < 0 && r != -ENOENT) {
+		json_decref(listing.rows);
+		return cli_fail(cli, &err);
+	}
+	return cli->options.json ? out_json(listing.rows) : CLI_OK;
+}
+
+/* ---- show ----------------------------------------------------------------------------- */
+
+static void print_label(const char *label)
+{
+	printf("%-*s ", LABEL, label);
+}
+
+static void print_usage(const json_t *result)
+{
+	const json_t *usage = json_object_get(result, "usage");
+	static const struct {
+		const char *key, *name;
+		bool is_size;
+	} fields[] = {
+		{ "wall_ms", "wall", false },         { "cpu_ms", "cpu", false },
+		{ "mem_peak_bytes", "memory", true }, { "stdout_bytes", "stdout", true },
+		{ "stderr_bytes", "stderr", true },
+	};
+	char text[32];
+
+	print_label("usage");
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		const json_t *value = json_object_get(usage, fields[i].key);
+
+		if (!json_is_integer(value) || json_integer_value(value) < 0)
+			continue;
+		if (fields[i].is_size)
+			str_format_size((uint64_t)json_integer_value(value), text, sizeof text);
+		else
+			snprintf(text, sizeof text, "%lld ms",
+				 (long long)json_integer_value(value));
+		printf("%s%s %s", i ? ", " : "", fields[i].name, text);
+	}
+	putchar('\n');
+}
+
+static void print_list(const char *label, const json_t *list)
+{
+	const json_t *item;
+	size_t i;
+
+	if (json_array_size(list) == 0)
+		return;
+	print_label(label);
+	json_array_foreach(list, i, item) {
+		const char *text = json_string_value(item);
+
+		/* An entry may be an object that says why. */
+		text = text ? text : run_text(item, "what");
+		printf("%s", i ? ", " : "");
+		out_text(stdout, text);
+	}
+	putchar('\n');
+}
+
+static void print_error(const json_t *result)
+{
+	const json_t *error = json_object_get(result, "error");
+
+	if (!json_is_object(error))
+		return;
+	print_label("error");
+	out_text(stdout, run_text(error, "text"));
+	putchar('\n');
+}
+
+static void print_result(const struct run *run)
+{
+	const json_t *result = run->result, *policy = json_object_get(result, "policy");
+	size_t denied = json_array_size(json_object_get(result, "violations"));
+	char end[TERM_TEXT];
+
+	run_describe_end(result, end, sizeof end);
+	printf("%-*s %s\n", LABEL, "run", run->id);
+	print_label("command");
+	print_command(result, 0);
+	putchar('\n');
+	print_label("wall");
+	out_text(stdout, run_text(result, "runtime"));
+	putchar('\n');
+	print_label("end");
+	out_text(stdout, end);
+	putchar('\n');
+	print_error(result);
+	print_usage(result);
+	if (denied)
+		printf("%-*s %zu; `caisson why %s` explains\n", LABEL, "denied", denied, run->id);
+	print_label("policy");
+	out_text(stdout,
+		 *run_text(policy, "path") ? run_text(policy, "path") : "built-in defaults");
+	putchar('\n');
+	print_list("enforced", json_object_get(result, "enforced"));
+	print_list("unseen", json_object_get(result, "not_observed"));
+	print_label("record");
+	out_text(stdout, run->root);
+	printf("/%s\n", run->id);
+}
+
+int cli_runs_show(struct cli *cli)
+{
+	_cleanup_run_ struct run run = RUN_NONE;
+	struct csn_error err = { 0 };
+
+	if (run_open(cli, cli->arg_count ? cli->args[0] : "", &run, &err) < 0 ||
+	    run_read_result(&run, &err) < 0)
+		return cli_fail(cli, &err);
+	if (cli->options.json)
+		return out_json(json_incref(run.result));
+	print_result(&run);
+	return CLI_OK;
+}
+
+/* ---- verify, rm, gc ------------------------------------------------------------------- */
+
+int cli_runs_verify(struct cli *cli)
+{
+	_cleanup_run_ struct run run = RUN_NONE;
+	struct verdict verdict = { 0 };
+	struct csn_error err = { 0 };
+
+	if (run_open(cli, cli->arg_count ? cli->args[0] : "", &run, &err) < 0 ||
+	    record_verify(run.root_fd, run.id, &verdict, &err) < 0)
+		return cli_fail(cli, &err);
+	if (cli->options.json) {
+		out_json(json_pack("{s:s, s:b, s:s?, s:I, s:s?}", "run_id", run.id, "good",
+				   verdict.is_good, "file", verdict.is_good ? NULL : verdict.file,
+				   "line", (json_int_t)verdict.line, "reason",
+				   verdict.is_good ? NULL : verdict.reason));
+	} else if (verdict.is_good) {
+		printf("%s: good\n", run.id);
+	} else {
+		out_text(stdout, verdict.file);
+		if (verdict.line)
+			printf(":%llu", (unsigned long long)verdict.line);
+		fputs(": ", stdout);
+		out_text(stdout, verdict.reason);
+		putchar('\n');
+	}
+	return verdict.is_good ? CLI_OK : CLI_FAILED;
+}
+
+int cli_runs_rm(struct cli *cli)
+{
+	struct csn_error err = { 0 };
+	json_t *removed = json_array();
+	int status = CLI_OK;
+
+	for (int i = 0; i < cli->arg_count; i++) {
+		_cleanup_run_ struct run run = RUN_NONE;
+
+		/* "" means the last run elsewhere: too easily an unset variable here. */
+		if (!cli->args[i][0])
+			csn_fail(&err, -EINVAL, "usage", "an empty text names no run");
+		if (!cli->args[i][0] || run_open(cli, cli->args[i], &run, &err) < 0 ||
+		    record_remove(run.root_fd, run.id, &err) < 0) {
+			status = cli_fail(cli, &err);
+			continue;
+		}
+		json_array_append_new(removed, json_string(run.id));
+		if (!cli->options.json && !cli->options.quiet)
+			printf("removed %s\n", run.id);
+	}
+	if (cli->options.json && status == CLI_OK)
+		return out_json(json_pack("{s:o}", "removed", removed));
+	json_decref(removed);
+	return status;
+}
+
+static int read_bounds(const struct cli_options *options, struct retention *ret_bounds,
+		       struct csn_error *err)
+{
+	if (options->max_runs && str_parse_u64(options->max_runs, 1u << 30, &ret_bounds->runs) < 0)
+		return csn_fail(err, -EINVAL, "usage", "--runs %s is not a number of runs",
+				options->max_runs);
+	if (options->max_age && str_parse_duration(options->max_age, &ret_bounds->age_ms) < 0)
+		return csn_fail(err, -EINVAL, "usage", "--age %s is not a time as 48h",
+				options->max_age);
+	if (options->max_size && str_parse_size(options->max_size, &ret_bounds->bytes) < 0)
+		return csn_fail(err, -EINVAL, "usage", "--size %s is not a size as 500MiB",
+				options->max_size);
+	return 0;
+}
+
+int cli_runs_gc(struct cli *cli)
+{
+	_cleanup_run_ struct run run = RUN_NONE;
+	struct retention bounds = { .runs = 200, .age_ms = 7ull * DAY_MS, .bytes = 1ull << 30 };
+	struct csn_error err = { 0 };
+	int r;
+
+	if (read_bounds(&cli->options, &bounds, &err) < 0)
+		return cli_misuse(cli, &err);
+	r = run_open_root(cli, &run, &err);
+	if (r == 0)
+		r = record_retain(run.root_fd, &bounds, &err);
+	if (r == -ENOENT)
+		r = 0;
+	if (r < 0)
+		return cli_fail(cli, &err);
+	if (cli->options.json)
+		return out_json(json_pack("{s:i}", "removed", r));
+	if (!cli->options.quiet)
+		printf("removed %d\n", r);
+	return CLI_OK;
+}

@@ -1,0 +1,272 @@
+/*
+ * caisson why: what a run was denied, which rule decided, what would permit it
+ *
+ * Reads facts, never the program's output. The policy lines are printed from a table of
+ * events; a path or a name in them goes through JSON quoting, which YAML reads too, so that a
+ * hostile name cannot add lines to what a person pastes into a policy.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "cli/out.h"
+#include "cli/runs.h"
+
+enum { HINT_MAX = 8192 };
+
+/* `"text"` as JSON writes it, without letters outside ASCII. */
+static int add_quoted(struct buf *buf, const char *text)
+{
+	json_t *value = json_string(text);
+	char *quoted = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
+	int r = quoted ? buf_add_text(buf, quoted) : -ENOMEM;
+
+	free(quoted);
+	json_decref(value);
+	return r;
+}
+
+/* Where the workspace stands inside, from the result's mounts; the default if it does not say. */
+static const char *workspace_at(const json_t *result)
+{
+	const json_t *mount;
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "mounts"), i, mount)
+		if (json_is_true(json_object_get(mount, "workspace")))
+			return run_text(mount, "at");
+	return "/workspace";
+}
+
+static int hint_network(const json_t *result, const json_t *detail, struct buf *hint)
+{
+	const char *host = run_text(detail, "host"), *address = run_text(detail, "address");
+	json_int_t port = json_integer_value(json_object_get(detail, "port"));
+	char target[512];
+
+	(void)result;
+	if (str_starts(address, "unix:"))
+		return 0;
+	if (str_starts(address, "127.") || str_is(address, "::1"))
+		return buf_add_text(hint, "network: {mode: loopback}");
+	if (*host)
+		snprintf(target, sizeof target, "%s", host);
+	else if (port > 0)
+		snprintf(target, sizeof target, strchr(address, ':') ? "[%s]:%lld" : "%s:%lld",
+			 address, (long long)port);
+	else
+		snprintf(target, sizeof target, "%s", address);
+	if (!*target)
+		return 0;
+	if (buf_add_text(hint, "network: {mode: allow, allow: [") < 0 ||
+	    add_quoted(hint, target) < 0)
+		return -ENOMEM;
+	return buf_add_text(hint, "]}");
+}
+
+/* Folders that no policy should make writable from the host. */
+static bool is_system(const char *path)
+{
+	static const char *const folders[] = { "/usr",  "/etc", "/bin", "/sbin", "/lib", "/lib64",
+					       "/proc", "/sys", "/dev", "/boot", "/run" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+		if (path_is_beneath(path, folders[i]))
+			return true;
+	return str_is(path, "/");
+}
+
+static int hint_mount(const char *path, const char *mode, struct buf *hint)
+{
+	if (buf_add_text(hint, "mounts: [{host: ") < 0 || add_quoted(hint, path) < 0 ||
+	    buf_add_text(hint, ", at: ") < 0 || add_quoted(hint, path) < 0)
+		return -ENOMEM;
+	return buf_printf(hint, ", mode: %s}]", mode);
+}
+
+static int hint_write(const json_t *result, const json_t *detail, struct buf *hint)
+{
+	const char *path = run_text(detail, "path");
+
+	if (path[0] != '/' || is_system(path))
+		return 0;
+	if (path_is_beneath(path, workspace_at(result)))
+		return buf_add_text(hint, "workspace: {mode: cow}   # or rw");
+	return hint_mount(path, "rw", hint);
+}
+
+static int hint_read(const json_t *result, const json_t *detail, struct buf *hint)
+{
+	const char *path = run_text(detail, "path");
+
+	(void)result;
+	return path[0] == '/' ? hint_mount(path, "ro", hint) : 0;
+}
+
+/* Twice the limit that was in force, in the policy's units; nothing where it is not known. */
+static int hint_limit(const json_t *result, const char *key, const char *unit, struct buf *hint)
+{
+	const json_t *limits = json_object_get(result, "limits"), *value;
+	char name[64], text[32];
+	uint64_t number;
+
+	snprintf(name, sizeof name, "%s%s", key, unit);
+	value = json_object_get(limits, name);
+	value = value ? value : json_object_get(limits, key);
+	if (!json_is_integer(value) || json_integer_value(value) <= 0)
+		return buf_printf(hint, "limits: {%s: …}   # more than it was", key);
+	number = 2 * (uint64_t)json_integer_value(value);
+	if (str_is(unit, "_ms"))
+		str_format_duration(number, text, sizeof text);
+	else if (str_is(unit, "_bytes"))
+		str_format_size(number, text, sizeof text);
+	else
+		snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+	return buf_printf(hint, str_is(key, "scratch") ? "%s: {size: %s}" : "limits: {%s: %s}", key,
+			  text);
+}
+
+static int hint_timeout(const json_t *result, const json_t *detail, struct buf *hint)
+{
+	static const char *const clocks[] = { "command", "budget", "startup", "idle" };
+	const char *clock = run_text(json_object_get(result, "termination"), "clock");
+
+	(void)detail;
+	for (size_t i = 0; i < ARRAY_SIZE(clocks); i++)
+		if (str_is(clock, clocks[i]))
+			return hint_limit(result, clocks[i], "_ms", hint);
+	return 0;
+}
+
+static int hint_processes(const json_t *result, const json_t *detail, struct buf *hint)
+{
+	(void)detail;
+	return hint_limit(result, "processes", "", hint);
+}
+
+static int hint_memory(const json_t *result, const json_t *detail, struct buf *hint)
+{
+	(void)detail;
+	return hint_limit(result, "memory", "_bytes", hint);
+}
+
+static int hint_output(const json_t *result, const json_t *detail, struct buf *hint)
+{
+	(void)detail;
+	return hint_limit(result, "output", "_bytes", hint);
+}
+
+static int hint_scratch(const json_t *result, const json_t *detail, struct buf *hint)
+{
+	(void)detail;
+	return hint_limit(result, "scratch", "_bytes", hint);
+}
+
+/* What would permit an event. No line for an event: nothing in a policy does. */
+static const struct {
+	const char *event;
+	int (*hint)(const json_t *result, const json_t *detail, struct buf *hint);
+} hints[] = {
+	{ "NetworkAccessViolation", hint_network },  { "FilesystemWriteViolation", hint_write },
+	{ "FilesystemReadViolation", hint_read },    { "TimeoutViolation", hint_timeout },
+	{ "ProcessLimitViolation", hint_processes }, { "MemoryLimitViolation", hint_memory },
+	{ "OutputLimitViolation", hint_output },     { "ScratchLimitViolation", hint_scratch },
+};
+
+static void find_hint(const json_t *result, const json_t *violation, struct buf *ret_hint)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
+		if (str_is(hints[i].event, run_text(violation, "event")) &&
+		    hints[i].hint(result, json_object_get(violation, "detail"), ret_hint) < 0)
+			buf_clear(ret_hint);
+}
+
+/* "path=/etc/passwd syscall=openat": texts and numbers of the detail. */
+static void print_detail(const json_t *detail)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)detail, key, value) {
+		if (json_is_integer(value)) {
+			printf(" %s=%lld", key, (long long)json_integer_value(value));
+		} else if (json_is_string(value)) {
+			printf(" %s=", key);
+			out_text(stdout, json_string_value(value));
+		}
+	}
+}
+
+static void print_violation(const struct cli *cli, const json_t *result, const json_t *violation)
+{
+	json_int_t count = json_integer_value(json_object_get(violation, "count"));
+	_cleanup_buf_ struct buf hint;
+
+	buf_init(&hint, HINT_MAX);
+	fputs(out_color(cli, stdout, OUT_YELLOW), stdout);
+	out_text(stdout, run_text(violation, "event"));
+	fputs(out_plain(cli, stdout), stdout);
+	print_detail(json_object_get(violation, "detail"));
+	if (count > 1)
+		printf(" (%lld times)", (long long)count);
+	printf("%s\n  by      ",
+	       json_is_false(json_object_get(violation, "certain")) ? " (not certain)" : "");
+	out_text(stdout, run_text(violation, "comm"));
+	fputs(", rule ", stdout);
+	out_text(stdout, run_text(violation, "rule"));
+	fputs("\n  say     ", stdout);
+	out_text(stdout, run_text(violation, "say"));
+	find_hint(result, violation, &hint);
+	fputs("\n  policy  ", stdout);
+	out_text(stdout, buf_size(&hint) && buf_text(&hint) ? buf_text(&hint)
+							    : "nothing in a policy permits it");
+	putchar('\n');
+}
+
+static json_t *why_json(const struct run *run)
+{
+	json_t *list = json_array(), *violation, *copy;
+	struct buf hint;
+	size_t i;
+
+	json_array_foreach(json_object_get(run->result, "violations"), i, violation) {
+		copy = json_copy(violation);
+		buf_init(&hint, HINT_MAX);
+		find_hint(run->result, violation, &hint);
+		json_object_set_new(copy, "policy",
+				    buf_size(&hint) ? json_string(buf_text(&hint)) : json_null());
+		buf_done(&hint);
+		json_array_append_new(list, copy);
+	}
+	return json_pack("{s:s, s:O?, s:o}", "run_id", run->id, "termination",
+			 json_object_get(run->result, "termination"), "violations", list);
+}
+
+int cli_why(struct cli *cli)
+{
+	_cleanup_run_ struct run run = RUN_NONE;
+	struct csn_error err = { 0 };
+	const json_t *violations, *violation;
+	char end[64];
+	size_t i;
+
+	if (run_open(cli, cli->arg_count ? cli->args[0] : "", &run, &err) < 0 ||
+	    run_read_result(&run, &err) < 0)
+		return cli_fail(cli, &err);
+	if (cli->options.json)
+		return out_json(why_json(&run));
+	run_describe_end(run.result, end, sizeof end);
+	printf("run %s: ", run.id);
+	out_text(stdout, end);
+	putchar('\n');
+	violations = json_object_get(run.result, "violations");
+	if (json_array_size(violations) == 0)
+		puts("nothing was denied");
+	json_array_foreach(violations, i, violation)
+		print_violation(cli, run.result, violation);
+	return CLI_OK;
+}
