@@ -2,7 +2,7 @@
 # silent when all is there).
 #
 #   make            build/caisson and build/caisson-agent
-#   make demo       three minutes of what it does, in a throw-away folder
+#   make demo       what it does, in a throw-away folder
 #   make test       every test
 #   make check      the rules of the house: sizes, rooms, form, banned calls, docs
 #   make bench      times against the peers that are installed
@@ -31,7 +31,7 @@ define build
 $(call setup,$(1))
 $(Q)test -f $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(prefix)
 $(Q)ninja -C $(BUILD)
-$(Q)tools/setup profile $(abspath $(BUILD))/caisson
+$(Q)test ! -e $(BUILD)/caisson || tools/setup profile "$$(readlink -f $(BUILD)/caisson)"
 endef
 
 # $(call script,FILE,WHAT): runs a part that may be missing from a stripped source tree.
