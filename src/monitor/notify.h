@@ -25,12 +25,14 @@
 #include "plan/plan.h"
 
 struct notify;
+struct profile_rule;
 
 /* notify_handle(): what the caller should do next. */
 enum notify_state {
 	NOTIFY_MORE,   /* poll notify_fd() again */
 	NOTIFY_CLOSED, /* no process of the command is left: stop polling, notify_free() */
-	NOTIFY_END     /* on_violation: kill. The call that did it stays unanswered; end the run */
+	NOTIFY_END     /* on_violation: kill. The call stays unanswered: kill the tree, then
+			  notify_free() */
 };
 
 struct notify_setup {
@@ -38,6 +40,9 @@ struct notify_setup {
 	const char *profile;           /* as for profile_rules(): "command", "command-reads" … */
 	struct violations *violations; /* borrowed: where facts go */
 	int scratch_fd; /* O_PATH of the scratch mount or folder, borrowed; -1: looked up inside */
+	/* The rule that governs a syscall, NULL: none; a NULL function stands for
+	 * profile_rule_of(). */
+	const struct profile_rule *(*rule_of)(const char *profile, int nr);
 	bool has_own_view; /* process wall: mount flags decide, network namespace of its own;
 			    * false (landlock wall): the plan's paths decide */
 };
@@ -57,7 +62,10 @@ struct notify_stats {
 int notify_new(int listener, const struct notify_setup *setup, struct notify **ret_notify,
 	       struct csn_error *err);
 
-/* Closes the listener: calls that are still waiting get ENOSYS. NULL is fine. */
+/*
+ * Records what is still open (so: before the result is made), then closes the listener: calls
+ * that are still waiting get ENOSYS. NULL is fine.
+ */
 void notify_free(struct notify *notify);
 
 /* The descriptor to poll for reading; it never changes. Borrowed. */
