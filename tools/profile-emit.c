@@ -26,6 +26,7 @@ struct emitter {
 	size_t near[BPF_MAXINSNS]; /* the newest copy or trampoline of a label */
 	size_t count;
 	bool is_full;
+	bool is_twofold; /* a value stands twice: a sort cannot say which line is first */
 	bool has_listener;
 };
 
@@ -70,6 +71,8 @@ static size_t put_jump(struct emitter *emitter, uint16_t op, uint32_t k, size_t 
 	yes = reach(emitter, yes);
 	no = reach(emitter, no);
 	label = put(emitter, BPF_JMP | BPF_K | op, k);
+	if (label - yes > UINT8_MAX || label - no > UINT8_MAX)
+		abort(); /* reach() promised otherwise */
 	emitter->code[label].jt = (uint8_t)(label - yes - 1);
 	emitter->code[label].jf = (uint8_t)(label - no - 1);
 	return label;
@@ -154,6 +157,7 @@ static size_t put_values(struct emitter *emitter, const struct range *values, si
 
 	ranges[used++] = (struct range){ 0, otherwise };
 	for (size_t i = 0; i < count; i++) {
+		emitter->is_twofold |= i > 0 && values[i].start == values[i - 1].start;
 		if (ranges[used - 1].start == values[i].start)
 			used--;
 		ranges[used++] = values[i];
@@ -211,12 +215,12 @@ static bool is_same_key(const struct profile_rule *a, const struct profile_rule 
 	       a->tests->mask == b->tests->mask;
 }
 
-/* One search for rules that ask the same argument. Values named twice: the first line wins. */
+/* One search for rules that ask the same argument. */
 static size_t put_run(struct emitter *emitter, const struct profile_rule *rules, size_t count,
 		      size_t otherwise)
 {
 	struct range values[RANGES_MAX];
-	size_t used = 0, kept = 0, label;
+	size_t used = 0, label;
 
 	for (size_t i = 0; i < count; i++) {
 		label = put_verdict(emitter, &rules[i]);
@@ -226,11 +230,7 @@ static size_t put_run(struct emitter *emitter, const struct profile_rule *rules,
 		}
 	}
 	qsort(values, used, sizeof *values, compare_ranges);
-	for (size_t i = 0; i < used; i++)
-		if (kept == 0 || values[kept - 1].start != values[i].start)
-			values[kept++] = values[i];
-	emitter->is_full |= kept != used; /* a sort is not stable: named twice is refused */
-	label = put_values(emitter, values, kept, otherwise);
+	label = put_values(emitter, values, used, otherwise);
 	return put_load(emitter, label, arg_offset(rules->tests), rules->tests->mask);
 }
 
@@ -342,8 +342,10 @@ bool source_emit(const struct source *source, const struct target *target,
 		return false;
 	emitter->has_listener = source->has_listener;
 	put_program(emitter, source, target);
-	if (emitter->is_full) {
-		fprintf(stderr, "a program is too long, or a value stands twice\n");
+	if (emitter->is_full || emitter->is_twofold) {
+		fprintf(stderr, "%s\n",
+			emitter->is_full ? "the program is too long"
+					 : "a value of one syscall stands twice");
 		free(emitter);
 		return false;
 	}
