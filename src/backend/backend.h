@@ -29,17 +29,29 @@ struct wall {
 	int pidfd;	 /* of that process, -1: none */
 	int stream;	 /* frames to and from the agent, non-blocking */
 	int listeners;	 /* SOCK_SEQPACKET: a command announces its notify listener here; -1: none */
-	int scratch;	 /* O_PATH descriptor of the scratch mount for sampling, -1: none */
+	int life;	 /* write end of the life pipe: closing it tells helpers that the monitor is gone */
+	int failure;	 /* a struct csn_error arrives here when a lockdown step fails, end of file otherwise */
 	uid_t kernel_uid; /* the uid behind the sandbox, as the host sees it */
 	uint64_t enforces;
 };
 
+/* No wall yet: every descriptor is -1. */
+#define WALL_NONE                                                                                  \
+	(struct wall)                                                                              \
+	{                                                                                          \
+		.pid = -1, .pidfd = -1, .stream = -1, .listeners = -1, .life = -1, .failure = -1   \
+	}
+
 struct backend_start {
 	const char *sandbox_id;
 	const char *const *hidden;	/* workspace-relative paths to cover, NULL-terminated */
+	const char *const *frozen;	/* workspace-relative paths to make read-only, NULL-terminated */
+	const char *const *toolchains;	/* absolute host folders, shown read-only at their own path */
 	const char *cow_dir;		/* absolute host folder for upper/ and work/, NULL without cow */
 	int agent_fd;			/* the agent's executable, opened O_PATH|O_CLOEXEC */
-	int life_fd;			/* read end of the life pipe: end of file when the monitor is gone */
+	int agent_enter[3];		/* files to which a process writes "0" to enter the agent's */
+	int cmd_enter[3];		/* and the commands' control groups; -1: none */
+	uint64_t data_bytes;		/* RLIMIT_DATA of each process where no controller limits memory; PLAN_UNLIMITED */
 };
 
 struct backend {

@@ -1,0 +1,65 @@
+/*
+ * agent - the first process inside the wall
+ *
+ * Static, without privilege, without policy: it runs commands and file verbs that arrive as
+ * frames (docs/protocol.md) and sends back what they do. Behind the process wall it is pid 1 of
+ * its namespace; elsewhere it adopts orphans as a child subreaper. Its stream's end is its end.
+ *
+ * Trust: reads frames from the monitor (trusted) and bytes from commands (hostile, carried,
+ * never interpreted). A command cannot reach it: other Landlock domain, not dumpable.
+ */
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "wire/emit.h"
+#include "wire/term.h"
+
+enum {
+	AGENT_CALLS = 64,		/* calls at once */
+	AGENT_WINDOW = 256 << 10,	/* bytes that may be under way per call and direction */
+	AGENT_OUT_MAX = 32 << 20,	/* queued output; windows keep it far below */
+	AGENT_DRAIN_MS = 100,		/* after a leader's exit, for what is still in its pipes */
+};
+
+/* What an epoll event belongs to. */
+enum source_kind { SOURCE_STREAM, SOURCE_SIGNALS, SOURCE_STDIN, SOURCE_STDOUT, SOURCE_STDERR,
+		   SOURCE_TTY, SOURCE_FAILURE };
+
+struct exec;
+
+struct agent {
+	int epoll_fd;
+	int signal_fd;
+	struct buf in;
+	struct buf out;
+	bool is_out_watched; /* EPOLLOUT asked for */
+	bool is_stopping;
+	bool is_init;	     /* {init, …} came */
+	bool is_pid_1;
+	bool may_listen;     /* commands announce a listener */
+	char profile[32];    /* name of the commands' syscall profile */
+	int landlock_abi;
+	struct exec *execs[AGENT_CALLS];
+	unsigned long long in_bytes; /* for nothing but assertions in tests */
+};
+
+/* Queues frames; a failure (out of memory) ends the agent: a lost frame would be a lie. */
+struct emit agent_frame(struct agent *agent);
+void agent_send(struct agent *agent, struct emit *emit);
+
+/* {failed, Ref, Reason, Detail} */
+void agent_fail(struct agent *agent, int64_t ref, const char *reason, const char *detail);
+
+/* Watches or stops watching a descriptor. `slot` is the exec's index, 0 for the agent's own. */
+void agent_watch(struct agent *agent, int fd, uint32_t events, enum source_kind kind,
+		 unsigned slot);
+void agent_unwatch(struct agent *agent, int fd);
+
+/* Frames from the monitor, by a table; see handlers in frames.c. Returns a negative errno when
+ * the stream is broken: the agent then ends. */
+int agent_handle(struct agent *agent, int index, const struct term *frame);

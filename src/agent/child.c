@@ -1,0 +1,169 @@
+/*
+ * Between fork and exec of a command. The wall is up already; what is added here is the
+ * command's own: a Landlock domain that cuts signals towards the agent, the control groups
+ * that carry the limits, and the full syscall filter whose listener belongs to this call.
+ *
+ * The listener reaches the monitor like this: the child announces its number on a socket that
+ * names the sender (SCM_CREDENTIALS, translated by the kernel), the monitor takes it by
+ * pidfd_getfd() and answers one byte. Sending it would not do: sendmsg() is notified itself.
+ */
+#include "agent/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launch/launch.h"
+#include "os/filter.h"
+#include "os/landlock.h"
+#include "os/profile.h"
+#include "os/sys.h"
+
+static int own_session(struct child *child)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || setsid() < 0)
+		return -errno;
+	if (child->tty_fd >= 0 && ioctl(child->tty_fd, TIOCSCTTY, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static int connect_fds(struct child *child)
+{
+	for (int i = 0; i < 3; i++)
+		if (dup2(child->fds[i], i) < 0)
+			return -errno;
+	return 0;
+}
+
+static int enter_groups(struct child *child)
+{
+	for (int i = 0; child->enter_fd >= 0 && i < LAUNCH_ENTER_COUNT; i++)
+		if (write(child->enter_fd + i, "0", 1) != 1)
+			return -errno;
+	return 0;
+}
+
+static int go_to_cwd(struct child *child)
+{
+	umask(022);
+	return chdir(child->cwd) < 0 ? -errno : 0;
+}
+
+static int cut_scope(struct child *child)
+{
+	return landlock_scope(child->landlock_abi);
+}
+
+/* Where the monitor owns no user namespace around us, it may look at us only while we are
+ * dumpable; exec makes the program dumpable anyway, and until then there is no secret here. */
+static int allow_monitor(struct child *child)
+{
+	if (child->listeners_fd >= 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static int load_filter(struct child *child)
+{
+	const struct sock_fprog *program = profile_program(child->profile);
+	int fd;
+	char byte;
+
+	if (!program)
+		return -ENOENT;
+	if (child->listeners_fd < 0)
+		return filter_load(program);
+	fd = filter_load_listener(program);
+	if (fd < 0)
+		return fd;
+	if (write(child->listeners_fd, &fd, sizeof fd) != sizeof fd ||
+	    read(child->listeners_fd, &byte, 1) != 1)
+		return -EPIPE;
+	return 0;
+}
+
+/* clang-format off */
+const struct child_step child_steps[] = {
+	{ "session",  own_session,   "signals to the tree and the terminal are its own" },
+	{ "streams",  connect_fds,   "the program's 0, 1 and 2" },
+	{ "groups",   enter_groups,  "limits hold before the first byte of the program" },
+	{ "cwd",      go_to_cwd,     "resolved inside the wall" },
+	{ "scope",    cut_scope,     "no signal and no descriptor of the agent's is in reach" },
+	{ "dumpable", allow_monitor, "the monitor fetches the listener next" },
+	{ "filter",   load_filter,   "last: only execve follows" },
+	{ 0 },
+};
+/* clang-format on */
+
+/* A script without "#!" is the shell's, as execvp() has it. */
+static int execute(struct child *child, const char *path)
+{
+	const char *argv[256] = { "/bin/sh", path };
+	size_t n = 2;
+
+	execve(path, child->argv, child->env);
+	if (errno != ENOEXEC)
+		return -errno;
+	for (size_t i = 1; child->argv[i] && n < 255; i++)
+		argv[n++] = child->argv[i];
+	execve(argv[0], (char *const *)argv, child->env);
+	return -ENOEXEC;
+}
+
+static int search(struct child *child)
+{
+	const char *name = child->argv[0], *dir = child->path;
+	int result = -ENOENT;
+	char path[4096];
+
+	if (strchr(name, '/'))
+		return execute(child, name);
+	while (*dir) {
+		size_t n = strcspn(dir, ":");
+
+		if (n > 0 && (size_t)snprintf(path, sizeof path, "%.*s/%s", (int)n, dir, name) <
+				     sizeof path) {
+			int r = execute(child, path);
+
+			if (r != -ENOENT && r != -ENOTDIR)
+				result = r;
+			if (r != -ENOENT && r != -ENOTDIR && r != -EACCES)
+				break;
+		}
+		dir += n + (dir[n] == ':');
+	}
+	return result;
+}
+
+_Noreturn void child_run(struct child *child)
+{
+	struct child_failure failure = { 0 };
+	const struct child_step *step = child_steps;
+	int r = 0;
+
+	for (; step->name; step++) {
+		r = step->run(child);
+		if (r < 0)
+			break;
+	}
+	if (r >= 0)
+		r = search(child);
+	failure.error = -r;
+	snprintf(failure.stage, sizeof failure.stage, "%s", step->name ? step->name : "exec");
+	if (write(child->failure_fd, &failure, sizeof failure) < 0)
+		_exit(126);
+	_exit(127);
+}

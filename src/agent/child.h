@@ -1,0 +1,40 @@
+/*
+ * child - between fork and exec of a command: the second lockdown table
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What the parent reads when the program could not be executed. */
+struct child_failure {
+	int error;
+	char stage[32];
+};
+
+/* Everything a command needs, prepared before the fork; nothing here is allocated later. */
+struct child {
+	char *const *argv; /* argv[0] is looked up in PATH of `env` if it has no slash */
+	char *const *env;
+	const char *path;  /* the value of PATH in `env` */
+	const char *cwd;
+	int fds[3];	   /* stdin, stdout, stderr */
+	int tty_fd;	   /* slave, becomes the controlling terminal; -1: none */
+	int failure_fd;
+	int listeners_fd;  /* -1: no listener */
+	int enter_fd;	   /* first of LAUNCH_ENTER_COUNT control group files, -1: none */
+	int landlock_abi;
+	const char *profile;
+};
+
+/* Order and reasons of the command's lockdown, for docs and tests. */
+struct child_step {
+	const char *name;
+	int (*run)(struct child *child);
+	const char *why;
+};
+
+extern const struct child_step child_steps[]; /* ends with a NULL name */
+
+/* Runs the steps and executes the program. Does not return. */
+_Noreturn void child_run(struct child *child);

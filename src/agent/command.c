@@ -1,0 +1,107 @@
+/* The argument map of an exec call, as C strings; see command.h. */
+#include "agent/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+static char *text_of(struct arena *arena, const struct term *term)
+{
+	return arena_copy(arena, term->bytes.data, term->bytes.size);
+}
+
+static char **read_list(struct arena *arena, const struct term *list)
+{
+	char **texts = arena_array(arena, list->count + 1, sizeof *texts);
+
+	for (size_t i = 0; texts && i < list->count; i++) {
+		texts[i] = text_of(arena, &list->items[i]);
+		if (!texts[i])
+			return NULL;
+	}
+	return texts;
+}
+
+/* A text is for bash, or sh where there is no bash. */
+static char **shell_argv(struct arena *arena, const struct term *text)
+{
+	char **argv = arena_array(arena, 4, sizeof *argv);
+
+	if (!argv)
+		return NULL;
+	argv[0] = arena_text(arena, faccessat(AT_FDCWD, "/bin/bash", X_OK, AT_EACCESS) == 0
+					    ? "/bin/bash"
+					    : "/bin/sh");
+	argv[1] = arena_text(arena, "-c");
+	argv[2] = text_of(arena, text);
+	return argv[0] && argv[1] && argv[2] ? argv : NULL;
+}
+
+static char **read_env(struct arena *arena, const struct term *map)
+{
+	size_t pairs = map ? map->count / 2 : 0;
+	char **env = arena_array(arena, pairs + 1, sizeof *env);
+
+	for (size_t i = 0; env && i < pairs; i++) {
+		const struct term *name = &map->items[2 * i], *value = name + 1;
+
+		env[i] = arena_alloc(arena, name->bytes.size + value->bytes.size + 2);
+		if (!env[i])
+			return NULL;
+		memcpy(env[i], name->bytes.data, name->bytes.size);
+		env[i][name->bytes.size] = '=';
+		if (value->bytes.size)
+			memcpy(env[i] + name->bytes.size + 1, value->bytes.data, value->bytes.size);
+	}
+	return env;
+}
+
+static const char *find_path(char *const *env)
+{
+	for (; *env; env++)
+		if (str_starts(*env, "PATH="))
+			return *env + 5;
+	return "/usr/local/bin:/usr/bin:/bin";
+}
+
+static bool flag(const struct term *map, const char *key)
+{
+	const struct term *term = term_get(map, key);
+
+	return term && term_is_atom(term, "true");
+}
+
+static unsigned number(const struct term *map, const char *key)
+{
+	const struct term *term = term_get(map, key);
+
+	return term ? (unsigned)term->integer : 0;
+}
+
+int command_read(const struct term *map, struct arena *arena, struct command *ret_command)
+{
+	const struct term *argv = term_get(map, "argv"), *text = term_get(map, "command");
+	const struct term *cwd = term_get(map, "cwd"), *profile = term_get(map, "profile");
+	struct command command = {
+		.has_stdin = flag(map, "stdin"),
+		.has_tty = flag(map, "tty"),
+		.rows = number(map, "rows"),
+		.cols = number(map, "cols"),
+	};
+
+	if (!argv == !text || (argv && argv->count == 0))
+		return -EINVAL;
+	command.argv = argv ? read_list(arena, argv) : shell_argv(arena, text);
+	command.env = read_env(arena, term_get(map, "env"));
+	command.cwd = cwd ? text_of(arena, cwd) : "/";
+	command.profile = profile ? text_of(arena, profile) : NULL;
+	if (!command.argv || !command.env || !command.cwd || (profile && !command.profile))
+		return -ENOMEM;
+	command.path = find_path(command.env);
+	*ret_command = command;
+	return 0;
+}

@@ -1,0 +1,24 @@
+/*
+ * command - the argument map of an exec call, as C strings
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "wire/term.h"
+
+struct command {
+	char *const *argv;
+	char *const *env;
+	const char *path; /* PATH in env, or a default */
+	const char *cwd;
+	const char *profile; /* NULL: the agent's */
+	bool has_stdin;
+	bool has_tty;
+	unsigned rows;
+	unsigned cols;
+};
+
+/* Reads a map that frame_check_map() accepted. Everything lives in the arena. 0, -EINVAL, -ENOMEM. */
+int command_read(const struct term *map, struct arena *arena, struct command *ret_command);

@@ -1,0 +1,141 @@
+/*
+ * What each frame from the monitor does: one handler a message, in a table by the index that
+ * frame_decode() found. Frames about a call that is over are ignored: they crossed its reply.
+ */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/exec.h"
+#include "base/str.h"
+#include "wire/frame.h"
+
+enum { PROTOCOL_VERSION = 1 };
+
+static int on_init(struct agent *agent, const struct term *items)
+{
+	const struct term *profile = term_get(&items[1], "profile");
+	const struct term *listener = term_get(&items[1], "listener");
+	struct emit emit;
+
+	if (agent->is_init)
+		return -EBADMSG;
+	agent->is_init = true;
+	agent->may_listen = listener && term_is_atom(listener, "true");
+	snprintf(agent->profile, sizeof agent->profile, "%.*s", (int)profile->bytes.size,
+		 (const char *)profile->bytes.data);
+	emit = agent_frame(agent);
+	emit_tuple(&emit, 2);
+	emit_atom(&emit, "ready");
+	emit_map(&emit, 3);
+	emit_atom(&emit, "version");
+	emit_int(&emit, PROTOCOL_VERSION);
+	emit_atom(&emit, "verbs");
+	emit_list(&emit, 1);
+	emit_atom(&emit, "exec");
+	emit_nil(&emit);
+	emit_atom(&emit, "enforces");
+	emit_nil(&emit);
+	agent_send(agent, &emit);
+	return 0;
+}
+
+static int on_call(struct agent *agent, const struct term *items)
+{
+	int64_t ref = items[1].integer;
+	const struct frame_verb *verb = frame_find_verb(&items[2]);
+	struct csn_error err = { 0 };
+
+	if (!verb || !term_is_atom(&items[2], "exec")) {
+		agent_fail(agent, ref, "not_supported", "this agent does not have that verb");
+		return 0;
+	}
+	if (frame_check_map(verb->args, &items[3], &err) < 0) {
+		agent_fail(agent, ref, "invalid", err.text);
+		return 0;
+	}
+	exec_start(agent, ref, &items[3]);
+	return 0;
+}
+
+static int on_data(struct agent *agent, const struct term *items)
+{
+	struct exec *exec = exec_find(agent, items[1].integer);
+
+	if (!exec)
+		return 0;
+	if (items[3].type == TERM_ATOM)
+		return exec_input(agent, exec, NULL, 0, true);
+	return exec_input(agent, exec, items[3].bytes.data, items[3].bytes.size, false);
+}
+
+static int on_window(struct agent *agent, const struct term *items)
+{
+	struct exec *exec = exec_find(agent, items[1].integer);
+
+	if (exec)
+		exec_window(agent, exec, items[2].integer);
+	return 0;
+}
+
+static int on_signal(struct agent *agent, const struct term *items)
+{
+	struct exec *exec = exec_find(agent, items[1].integer);
+
+	if (exec)
+		exec_signal(agent, exec, (int)items[2].integer);
+	return 0;
+}
+
+static int on_resize(struct agent *agent, const struct term *items)
+{
+	struct exec *exec = exec_find(agent, items[1].integer);
+
+	(void)agent;
+	if (exec)
+		exec_resize(exec, (unsigned)items[2].integer, (unsigned)items[3].integer);
+	return 0;
+}
+
+static int on_cancel(struct agent *agent, const struct term *items)
+{
+	struct exec *exec = exec_find(agent, items[1].integer);
+
+	if (exec)
+		exec_signal(agent, exec, SIGKILL);
+	return 0;
+}
+
+static int on_stop(struct agent *agent, const struct term *items)
+{
+	struct emit emit = agent_frame(agent);
+
+	(void)items;
+	emit_tuple(&emit, 2);
+	emit_atom(&emit, "bye");
+	emit_map(&emit, 0);
+	agent_send(agent, &emit);
+	agent->is_stopping = true;
+	return 0;
+}
+
+static const struct {
+	int (*handle)(struct agent *agent, const struct term *items);
+	bool is_first; /* allowed before init */
+} handlers[] = {
+	[FRAME_INIT] = { on_init, true },	[FRAME_CALL] = { on_call, false },
+	[FRAME_DATA_IN] = { on_data, false },	[FRAME_WINDOW_IN] = { on_window, false },
+	[FRAME_SIGNAL] = { on_signal, false },	[FRAME_RESIZE] = { on_resize, false },
+	[FRAME_CANCEL] = { on_cancel, false },	[FRAME_STOP] = { on_stop, true },
+};
+
+int agent_handle(struct agent *agent, int index, const struct term *frame)
+{
+	if (index < 0 || (size_t)index >= ARRAY_SIZE(handlers) || !handlers[index].handle)
+		return -EBADMSG;
+	if (!agent->is_init && !handlers[index].is_first)
+		return -EBADMSG;
+	return handlers[index].handle(agent, frame->items);
+}

@@ -1,0 +1,236 @@
+/*
+ * caisson-agent: one epoll loop
+ *
+ *   0  frames from the monitor ─┐                    ┌─ stdin, stdout, stderr, pty of commands
+ *   1  frames to the monitor  ◄─┴── epoll ── signalfd ┴─ SIGCHLD: reap whatever is ours
+ *
+ * Nothing blocks. The stream's end, a broken frame or {stop} ends the agent; behind the process
+ * wall that ends every process of the sandbox, elsewhere the sweep before exit does.
+ */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/exec.h"
+#include "agent/sweep.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "launch/launch.h"
+#include "os/landlock.h"
+#include "os/sys.h"
+#include "wire/frame.h"
+
+enum { READ_SIZE = 128 << 10, EVENTS = 32 };
+
+static uint64_t event_key(int fd, enum source_kind kind, unsigned slot)
+{
+	return (uint64_t)(unsigned)fd << 32 | (uint64_t)slot << 8 | (uint64_t)kind;
+}
+
+void agent_watch(struct agent *agent, int fd, uint32_t events, enum source_kind kind,
+		 unsigned slot)
+{
+	struct epoll_event event = { .events = events, .data.u64 = event_key(fd, kind, slot) };
+
+	if (epoll_ctl(agent->epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0 && errno == ENOENT)
+		epoll_ctl(agent->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+void agent_unwatch(struct agent *agent, int fd)
+{
+	epoll_ctl(agent->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+struct emit agent_frame(struct agent *agent)
+{
+	return emit_begin(&agent->out);
+}
+
+void agent_send(struct agent *agent, struct emit *emit)
+{
+	if (emit_end(emit) < 0)
+		agent->is_stopping = true;
+}
+
+void agent_fail(struct agent *agent, int64_t ref, const char *reason, const char *detail)
+{
+	struct emit emit = agent_frame(agent);
+
+	emit_tuple(&emit, 4);
+	emit_atom(&emit, "failed");
+	emit_int(&emit, ref);
+	emit_atom(&emit, reason);
+	emit_text(&emit, detail);
+	agent_send(agent, &emit);
+}
+
+/* Writes what the socket takes; asks for EPOLLOUT only while something is left. */
+static int flush(struct agent *agent)
+{
+	bool wants_out;
+
+	while (buf_size(&agent->out) > 0) {
+		ssize_t n = write(LAUNCH_STREAM_OUT, buf_at(&agent->out), buf_size(&agent->out));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			break;
+		if (n < 0)
+			return -errno;
+		buf_consume(&agent->out, (size_t)n);
+	}
+	wants_out = buf_size(&agent->out) > 0;
+	if (wants_out != agent->is_out_watched) {
+		agent->is_out_watched = wants_out;
+		agent_watch(agent, LAUNCH_STREAM_OUT,
+			    EPOLLIN | (wants_out ? (uint32_t)EPOLLOUT : 0), SOURCE_STREAM, 0);
+	}
+	return 0;
+}
+
+static int handle_payload(struct agent *agent, const uint8_t *payload, size_t size)
+{
+	_cleanup_arena_ struct arena arena;
+	struct csn_error err = { 0 };
+	struct term frame;
+	int r;
+
+	arena_init(&arena, 64 << 20);
+	r = frame_decode(&arena, payload, size, FROM_MONITOR, &frame, &err);
+	if (r < 0)
+		return r;
+	return agent_handle(agent, r, &frame);
+}
+
+static int read_stream(struct agent *agent)
+{
+	uint8_t *at = buf_reserve(&agent->in, READ_SIZE);
+	const uint8_t *payload;
+	size_t size;
+	ssize_t n;
+	int r;
+
+	if (!at)
+		return -ENOMEM;
+	n = read(LAUNCH_STREAM_IN, at, READ_SIZE);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -EPIPE;
+	buf_grew(&agent->in, (size_t)n);
+	while ((r = frame_peek(&agent->in, FRAME_MAX, &payload, &size, NULL)) > 0) {
+		r = handle_payload(agent, payload, size);
+		if (r < 0)
+			return r;
+		buf_consume(&agent->in, 4 + size);
+	}
+	return r;
+}
+
+static struct exec *exec_of_pid(struct agent *agent, pid_t pid)
+{
+	for (int i = 0; i < AGENT_CALLS; i++)
+		if (agent->execs[i] && agent->execs[i]->pid == pid)
+			return agent->execs[i];
+	return NULL;
+}
+
+/* Reaps everything, orphans too; only leaders are anybody's news. */
+static void reap(struct agent *agent)
+{
+	struct signalfd_siginfo info;
+	struct rusage usage;
+	int status;
+	pid_t pid;
+
+	while (read(agent->signal_fd, &info, sizeof info) > 0)
+		;
+	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+		struct exec *exec = exec_of_pid(agent, pid);
+
+		if (exec)
+			exec_reaped(agent, exec, status, &usage);
+	}
+}
+
+static int dispatch(struct agent *agent, const struct epoll_event *event)
+{
+	enum source_kind kind = event->data.u64 & 0xff;
+	unsigned slot = event->data.u64 >> 8 & 0xffffff;
+
+	if (kind == SOURCE_STREAM)
+		return event->events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? read_stream(agent) : 0;
+	if (kind == SOURCE_SIGNALS)
+		reap(agent);
+	else if (slot < AGENT_CALLS && agent->execs[slot])
+		exec_ready(agent, agent->execs[slot], kind);
+	return 0;
+}
+
+static int loop(struct agent *agent)
+{
+	struct epoll_event events[EVENTS];
+	int r = 0;
+
+	while (r >= 0 && !agent->is_stopping) {
+		int wait_ms = exec_finish(agent, clock_now_ms());
+		int n;
+
+		r = flush(agent);
+		if (r < 0)
+			break;
+		n = epoll_wait(agent->epoll_fd, events, EVENTS, wait_ms);
+		for (int i = 0; i < n && r >= 0; i++)
+			r = dispatch(agent, &events[i]);
+	}
+	flush(agent);
+	return r;
+}
+
+static int setup(struct agent *agent)
+{
+	sigset_t signals;
+
+	sys_not_dumpable();
+	agent->is_pid_1 = getpid() == 1;
+	agent->landlock_abi = landlock_abi();
+	buf_init(&agent->in, FRAME_MAX + READ_SIZE);
+	buf_init(&agent->out, AGENT_OUT_MAX);
+	if (!agent->is_pid_1 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return -errno;
+	for (int fd = LAUNCH_LISTENERS; fd < LAUNCH_ENTER + LAUNCH_ENTER_COUNT; fd++)
+		fd_set_cloexec(fd, 1);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	agent->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	agent->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (agent->signal_fd < 0 || agent->epoll_fd < 0)
+		return -errno;
+	if (fd_set_nonblock(LAUNCH_STREAM_IN, 1) < 0 || fd_set_nonblock(LAUNCH_STREAM_OUT, 1) < 0)
+		return -errno;
+	agent_watch(agent, LAUNCH_STREAM_IN, EPOLLIN, SOURCE_STREAM, 0);
+	agent_watch(agent, agent->signal_fd, EPOLLIN, SOURCE_SIGNALS, 0);
+	return 0;
+}
+
+int main(void)
+{
+	struct agent agent = { 0 };
+	int r = setup(&agent);
+
+	if (r >= 0)
+		r = loop(&agent);
+	sweep_all(agent.is_pid_1, SIGKILL);
+	return r < 0 ? 1 : 0;
+}

@@ -1,0 +1,127 @@
+/*
+ * The table of walls and the choice among them. The choice is a loop over a table in the
+ * order of the contract; a wall that cannot be had is said with its cause and its fix, and
+ * nothing weaker is ever taken instead.
+ */
+#include "backend/backend.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/process/process.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "os/sys.h"
+
+const struct backend *const backends[] = { &process_backend, NULL };
+
+const struct backend *backend_find(const char *name)
+{
+	for (const struct backend *const *b = backends; *b; b++)
+		if (str_is((*b)->name, name))
+			return *b;
+	return NULL;
+}
+
+static const char *unavailable(const struct plan *plan)
+{
+	if (plan->strict_by_policy)
+		return "StrictModeRequired";
+	return plan->strict_by_request ? "StrictModeUnavailable" : "TierUnavailable";
+}
+
+/* What of the plan's demands this wall lacks, as words. */
+static void name_missing(uint64_t missing, char *ret_text, size_t size)
+{
+	size_t n = 0;
+
+	ret_text[0] = 0;
+	for (unsigned bit = 0; bit < FEATURE_COUNT && n < size; bit++)
+		if (missing >> bit & 1)
+			n += (size_t)snprintf(ret_text + n, size - n, "%s%s", n ? ", " : "",
+					      plan_feature_name(bit));
+}
+
+/* Features that depend on the machine's cgroups, not on the wall; the monitor checks them. */
+static const uint64_t by_controller = FEATURE_MEMORY | FEATURE_CPU | FEATURE_PROCESSES;
+
+static int try_backend(const struct plan *plan, const struct backend *backend,
+		       struct backend_report *ret_report, struct csn_error *err)
+{
+	uint64_t missing;
+	char names[160];
+
+	backend->probe(ret_report);
+	if (!ret_report->is_usable)
+		return csn_fail(err, -ENOTSUP, "backend", "%s: the %s wall cannot be had here: %s. %s",
+				unavailable(plan), backend->name, ret_report->cause,
+				ret_report->fix);
+	missing = plan->required & ~ret_report->enforces & ~by_controller;
+	if (missing == 0)
+		return 0;
+	name_missing(missing, names, sizeof names);
+	return csn_fail(err, -ENOTSUP, "backend", "the %s wall does not enforce: %s", backend->name,
+			names);
+}
+
+static int choose_named(const struct plan *plan, const struct backend **ret_backend,
+			struct backend_report *ret_report, struct csn_error *err)
+{
+	const struct backend *backend = backend_find(plan->backend);
+
+	if (!backend)
+		return csn_fail(err, -ENOTSUP, "backend",
+				"there is no wall named %s in this build; caisson doctor lists them",
+				plan->backend);
+	if (backend->tier < plan->tier)
+		return csn_fail(err, -ENOTSUP, "backend",
+				"%s: the %s wall reaches tier %s and %s is asked for",
+				unavailable(plan), backend->name, plan_tier_name(backend->tier),
+				plan_tier_name(plan->tier));
+	*ret_backend = backend;
+	return try_backend(plan, backend, ret_report, err);
+}
+
+/* May "any" take this wall for this tier? landlock serves tier auto only, local only itself. */
+static bool is_candidate(const struct plan *plan, const struct backend *backend)
+{
+	if (plan->tier == TIER_LOCAL || backend->tier == TIER_LOCAL)
+		return plan->tier == backend->tier;
+	return backend->tier >= plan->tier;
+}
+
+int backend_choose(const struct plan *plan, const struct backend **ret_backend,
+		   struct backend_report *ret_report, struct csn_error *err)
+{
+	int r = 0;
+
+	if (!str_is(plan->backend, "any"))
+		return choose_named(plan, ret_backend, ret_report, err);
+	for (const struct backend *const *b = backends; *b; b++) {
+		if (!is_candidate(plan, *b))
+			continue;
+		r = try_backend(plan, *b, ret_report, err);
+		if (r < 0)
+			continue;
+		*ret_backend = *b;
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	return csn_fail(err, -ENOTSUP, "backend",
+			"%s: no wall of this build reaches tier %s; caisson doctor says what there is",
+			unavailable(plan), plan_tier_name(plan->tier));
+}
+
+void wall_done(struct wall *wall)
+{
+	if (wall->pidfd >= 0)
+		sys_pidfd_signal(wall->pidfd, SIGKILL);
+	wall->pidfd = fd_close(wall->pidfd);
+	wall->stream = fd_close(wall->stream);
+	wall->listeners = fd_close(wall->listeners);
+	wall->failure = fd_close(wall->failure);
+	wall->life = fd_close(wall->life);
+}

@@ -1,0 +1,277 @@
+/*
+ * What a program behind the process wall sees; see tree.h. Tables first: system folders,
+ * the files of /etc that are its own, the entries of the host's /etc that programs need to
+ * work (none holds a secret), devices, and what /proc must not show.
+ */
+#include "backend/process/tree.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "os/mounts.h"
+
+#define STAGE "mounts"
+#define READ_WRITE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+#define READ_ONLY (READ_WRITE | MOUNT_ATTR_RDONLY)
+
+/* Merged into /usr on most systems, then they are symlinks and stay symlinks. */
+static const char *const system_folders[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64",
+					      "libx32" };
+
+static const struct {
+	const char *at;
+	const char *text;
+} own_files[] = {
+	{ "etc/passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+			"sandbox:x:1000:1000:sandbox:/tmp/home:/bin/bash\n"
+			"nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n" },
+	{ "etc/group", "root:x:0:\nsandbox:x:1000:\ntty:x:5:\nnogroup:x:65534:\n" },
+	{ "etc/hosts", "127.0.0.1 localhost caisson\n::1 localhost ip6-localhost\n" },
+	{ "etc/hostname", "caisson\n" },
+	{ "etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
+			       "networks: files\nprotocols: files\nservices: files\n" },
+	/* One dead address (TEST-NET-1, RFC 5737): a look-up fails at once and is seen. */
+	{ "etc/resolv.conf", "nameserver 192.0.2.1\noptions timeout:1 attempts:1\n" },
+	{ "etc/gitconfig", "[safe]\n\tdirectory = *\n" },
+};
+
+/* Shown read-only where the host has them. */
+static const char *const host_etc[] = {
+	"alternatives", "bash.bashrc",	   "ca-certificates", "debian_version", "fonts",
+	"inputrc",	"java-17-openjdk", "ld.so.cache",     "ld.so.conf",	"ld.so.conf.d",
+	"localtime",	"magic",	   "mime.types",      "os-release",	"perl",
+	"profile",	"protocols",	   "python3",	      "python3.11",	"python3.12",
+	"services",	"shells",	   "ssl/certs",	      "ssl/openssl.cnf", "terminfo",
+	"timezone",	"xml",
+};
+
+static const char *const devices[] = { "null", "zero", "full", "random", "urandom", "tty" };
+
+static const struct {
+	const char *at;
+	const char *to;
+} links[] = {
+	{ "dev/ptmx", "pts/ptmx" },
+	{ "dev/fd", "/proc/self/fd" },
+	{ "dev/stdin", "/proc/self/fd/0" },
+	{ "dev/stdout", "/proc/self/fd/1" },
+	{ "dev/stderr", "/proc/self/fd/2" },
+	{ "var/tmp", "/tmp" },
+	{ "var/run", "/run" },
+};
+
+/* World-readable entries that tell of the host or of other users' keys. */
+static const char *const proc_covered[] = { "proc/keys",	  "proc/key-users",
+					    "proc/kcore",	  "proc/timer_list",
+					    "proc/latency_stats", "proc/sched_debug",
+					    "proc/scsi",	  "proc/acpi" };
+
+/* State of one filling: the first failure sticks and ends the rest. */
+struct filling {
+	const struct plan *plan;
+	const struct backend_start *how;
+	struct arena *arena;
+	struct launch *launch;
+	struct csn_error *err;
+	int userns_fd;
+	int result;
+	struct rootfs_item sink; /* what callers fill in after a failure */
+};
+
+static struct rootfs_item *add(struct filling *f, enum rootfs_kind kind, const char *at,
+			       const char *source)
+{
+	struct rootfs_item *item;
+
+	if (f->result < 0)
+		return &f->sink;
+	item = at && source ? rootfs_add(&f->launch->rootfs, kind, at, source) : NULL;
+	if (item)
+		return item;
+	f->result = csn_fail(f->err, -E2BIG, STAGE,
+			     "too many mounts and hidden files: at most %d", ROOTFS_ITEMS);
+	return &f->sink;
+}
+
+static void allow(struct filling *f, const char *path, enum landlock_grant grant)
+{
+	if (f->result >= 0 && launch_allow(f->launch, path, grant) < 0)
+		f->result = csn_fail(f->err, -E2BIG, STAGE, "more than %d writable places",
+				     LAUNCH_RULES);
+}
+
+static void add_system(struct filling *f)
+{
+	char target[256];
+	struct stat st;
+
+	for (size_t i = 0; i < ARRAY_SIZE(system_folders); i++) {
+		char *host = arena_printf(f->arena, "/%s", system_folders[i]);
+		ssize_t n;
+
+		if (!host || lstat(host, &st) < 0)
+			continue;
+		if (!S_ISLNK(st.st_mode)) {
+			add(f, ROOTFS_BIND, system_folders[i], host);
+			continue;
+		}
+		n = readlink(host, target, sizeof target);
+		if (n > 0 && (size_t)n < sizeof target)
+			add(f, ROOTFS_LINK, system_folders[i],
+			    arena_copy(f->arena, target, (size_t)n));
+	}
+}
+
+static void add_etc(struct filling *f)
+{
+	char target[256];
+
+	add(f, ROOTFS_FOLDER, "etc", "");
+	for (size_t i = 0; i < ARRAY_SIZE(own_files); i++)
+		add(f, ROOTFS_FILE, own_files[i].at, own_files[i].text);
+	for (size_t i = 0; i < ARRAY_SIZE(host_etc); i++) {
+		char *host = arena_printf(f->arena, "/etc/%s", host_etc[i]);
+		ssize_t n = host ? readlink(host, target, sizeof target) : -1;
+
+		if (n > 0 && (size_t)n < sizeof target)
+			add(f, ROOTFS_LINK, host + 1, arena_copy(f->arena, target, (size_t)n));
+		else if (host && (n >= 0 || errno == EINVAL))
+			add(f, ROOTFS_BIND, host + 1, host)->is_optional = true;
+	}
+}
+
+static void add_devices(struct filling *f)
+{
+	add(f, ROOTFS_FOLDER, "dev", "");
+	add(f, ROOTFS_FOLDER, "var", "");
+	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+		char *host = arena_printf(f->arena, "/dev/%s", devices[i]);
+		struct rootfs_item *item = add(f, ROOTFS_BIND, host ? host + 1 : NULL, host);
+
+		item->attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+		item->is_optional = true;
+	}
+	add(f, ROOTFS_PTS, "dev/pts", "");
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+		add(f, ROOTFS_LINK, links[i].at, links[i].to);
+	allow(f, "/dev", LANDLOCK_DEVICE);
+}
+
+static void add_scratch(struct filling *f)
+{
+	const char *at = f->plan->scratch_at + 1;
+
+	add(f, ROOTFS_SCRATCH, "dev/shm", "shm");
+	add(f, ROOTFS_SCRATCH, "tmp", "tmp");
+	if (!str_is(at, "tmp"))
+		add(f, ROOTFS_SCRATCH, at, "tmp");
+	allow(f, "/dev/shm", LANDLOCK_SCRATCH);
+	allow(f, "/tmp", LANDLOCK_SCRATCH);
+	allow(f, f->plan->scratch_at, LANDLOCK_SCRATCH);
+}
+
+static void add_proc(struct filling *f)
+{
+	add(f, ROOTFS_PROC, "proc", "");
+	for (size_t i = 0; i < ARRAY_SIZE(proc_covered); i++)
+		add(f, ROOTFS_COVER, proc_covered[i], "")->is_optional = true;
+}
+
+/* A host tree whose files belong to the caller: id-mapped when root started us. */
+static int take_tree(struct filling *f, const char *host, uint64_t attributes)
+{
+	_cleanup_fd_ int fd = mounts_clone(-1, host);
+	int r = fd < 0 ? fd : mounts_idmap(fd, f->userns_fd);
+
+	if (r >= 0)
+		r = mounts_set(fd, attributes);
+	if (r >= 0)
+		return fd_take(&fd);
+	errno = -r;
+	f->result = csn_fail(f->err, r, STAGE,
+			     fd < 0 ? "cannot take a view of %s: %m"
+				    : "%s lies on a file system whose ids cannot be mapped (%m): run "
+				      "caisson as an ordinary user, or copy the files elsewhere",
+			     host);
+	return -1;
+}
+
+static void add_host_tree(struct filling *f, const char *host, const char *at, bool is_writable)
+{
+	uint64_t attributes = is_writable ? READ_WRITE : READ_ONLY;
+	struct rootfs_item *item;
+
+	if (f->userns_fd < 0) {
+		add(f, ROOTFS_BIND, at + 1, host)->attributes = attributes;
+	} else {
+		item = add(f, ROOTFS_TREE, at + 1, host);
+		if (f->result >= 0)
+			item->fd = take_tree(f, host, attributes);
+	}
+	if (is_writable)
+		allow(f, at, LANDLOCK_WRITE);
+}
+
+static void add_cow(struct filling *f, const char *host, const char *at)
+{
+	struct rootfs_item *item = add(f, ROOTFS_OVERLAY, at + 1, host);
+
+	item->layer = f->how->cow_dir;
+	item->attributes = READ_WRITE;
+	if (f->userns_fd >= 0 && f->result >= 0) {
+		item->fd = take_tree(f, host, READ_ONLY);
+		item->layer_fd = f->result < 0 ? -1 : take_tree(f, f->how->cow_dir, READ_WRITE);
+	}
+	allow(f, at, LANDLOCK_WRITE);
+}
+
+static void add_workspace(struct filling *f)
+{
+	const struct plan_workspace *ws = &f->plan->workspace;
+
+	if (!ws->host)
+		return;
+	if (ws->access == ACCESS_COW)
+		add_cow(f, ws->host, ws->at);
+	else
+		add_host_tree(f, ws->host, ws->at, ws->access == ACCESS_RW);
+}
+
+static void add_in_workspace(struct filling *f, enum rootfs_kind kind, const char *const *paths)
+{
+	for (; paths && *paths; paths++) {
+		char *at = arena_printf(f->arena, "%s/%s", f->plan->workspace.at + 1, *paths);
+
+		add(f, kind, at, "")->is_optional = true;
+	}
+}
+
+int tree_plan(const struct plan *plan, const struct backend_start *how, int userns_fd,
+	      struct arena *arena, struct launch *launch, struct csn_error *err)
+{
+	struct filling f = { plan, how, arena, launch, err, userns_fd, 0, { 0 } };
+
+	rootfs_init(&launch->rootfs, plan->limits.scratch_bytes);
+	allow(&f, "/", LANDLOCK_READ);
+	add_system(&f);
+	add_etc(&f);
+	add_devices(&f);
+	add_scratch(&f);
+	add_proc(&f);
+	for (const char *const *path = how->toolchains; path && *path; path++)
+		add(&f, ROOTFS_BIND, *path + 1, *path);
+	add_workspace(&f);
+	for (size_t i = 0; i < plan->mount_count; i++)
+		add_host_tree(&f, plan->mounts[i].host, plan->mounts[i].at,
+			      plan->mounts[i].access == ACCESS_RW);
+	if (plan->workspace.host && plan->workspace.access == ACCESS_RW)
+		add_in_workspace(&f, ROOTFS_FREEZE, how->frozen);
+	if (plan->workspace.host)
+		add_in_workspace(&f, ROOTFS_COVER, how->hidden);
+	return f.result;
+}

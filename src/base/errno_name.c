@@ -1,0 +1,43 @@
+/* errno names, as a table both ways; see errno_name.h. */
+#include "base/errno_name.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "base/str.h"
+
+static const struct {
+	int code;
+	const char *name;
+} names[] = {
+	{ E2BIG, "e2big" },	    { EACCES, "eacces" },   { EAGAIN, "eagain" },
+	{ EBADF, "ebadf" },	    { EBADMSG, "ebadmsg" }, { EBUSY, "ebusy" },
+	{ ECHILD, "echild" },	    { EDQUOT, "edquot" },   { EEXIST, "eexist" },
+	{ EFBIG, "efbig" },	    { EINTR, "eintr" },	    { EINVAL, "einval" },
+	{ EIO, "eio" },		    { EISDIR, "eisdir" },   { ELIBBAD, "elibbad" },
+	{ ELOOP, "eloop" },	    { EMFILE, "emfile" },   { EMLINK, "emlink" },
+	{ EMSGSIZE, "emsgsize" },   { ENAMETOOLONG, "enametoolong" }, { ENFILE, "enfile" },
+	{ ENODEV, "enodev" },	    { ENOENT, "enoent" },   { ENOEXEC, "enoexec" },
+	{ ENOMEM, "enomem" },	    { ENOSPC, "enospc" },   { ENOSYS, "enosys" },
+	{ ENOTDIR, "enotdir" },	    { ENOTEMPTY, "enotempty" }, { ENOTSUP, "enotsup" },
+	{ ENOTTY, "enotty" },	    { ENXIO, "enxio" },	    { EPERM, "eperm" },
+	{ EPIPE, "epipe" },	    { EROFS, "erofs" },	    { ESPIPE, "espipe" },
+	{ ESRCH, "esrch" },	    { ETIMEDOUT, "etimedout" }, { ETXTBSY, "etxtbsy" },
+	{ EXDEV, "exdev" },
+};
+
+const char *errno_name(int code)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (names[i].code == code)
+			return names[i].name;
+	return "eio";
+}
+
+int errno_number(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_is(names[i].name, name))
+			return names[i].code;
+	return 0;
+}

@@ -1,0 +1,193 @@
+/*
+ * caisson run: from flags and policy to a plan, through the monitor, to a status
+ *
+ * This process becomes the monitor. The command's streams are never mixed with ours: what we
+ * say goes to stderr, before it starts or after it ended.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/out.h"
+#include "cli/project.h"
+#include "cli/summary.h"
+#include "monitor/run.h"
+
+extern char **environ;
+
+/* The caller's folder as it is called inside; the workspace's top when it lies elsewhere. */
+static int inside_cwd(const struct plan *plan, const char *cwd, char *ret_path, size_t size)
+{
+	const struct plan_workspace *ws = &plan->workspace;
+	const char *tail;
+
+	if (!ws->host)
+		return snprintf(ret_path, size, "/tmp") < (int)size ? 0 : -ENAMETOOLONG;
+	tail = path_is_beneath(cwd, ws->host) ? path_tail(cwd, ws->host) : "";
+	return snprintf(ret_path, size, "%s%s%s", ws->at, *tail ? "/" : "", tail) < (int)size
+		       ? 0
+		       : -ENAMETOOLONG;
+}
+
+static bool wants_tty(const struct cli_options *options)
+{
+	if (options->tty && str_is(options->tty, "always"))
+		return true;
+	if ((options->tty && str_is(options->tty, "never")) || options->stdin_file ||
+	    options->result || options->json)
+		return false;
+	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO);
+}
+
+/* A closed stdin stays closed for us: a number that another file took must not be read. */
+static int open_stdin(const struct cli_options *options, int *ret_fd, struct csn_error *err)
+{
+	int fd = STDIN_FILENO;
+
+	if (options->stdin_file) {
+		fd = open(options->stdin_file, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return csn_fail(err, -errno, "stdin", "cannot read %s: %m",
+					options->stdin_file);
+	}
+	*ret_fd = fcntl(fd, F_GETFL) < 0 ? -1 : fd;
+	return 0;
+}
+
+/* The terminal's keys go to the command's own terminal, uninterpreted. */
+struct raw_tty {
+	int fd; /* -1: none */
+	struct termios saved;
+};
+
+static void raw_tty_enter(struct raw_tty *tty, int fd)
+{
+	struct termios raw;
+
+	tty->fd = -1;
+	if (fd < 0 || tcgetattr(fd, &tty->saved) < 0)
+		return;
+	raw = tty->saved;
+	cfmakeraw(&raw);
+	if (tcsetattr(fd, TCSANOW, &raw) == 0)
+		tty->fd = fd;
+}
+
+static void raw_tty_leave(const struct raw_tty *tty)
+{
+	if (tty->fd >= 0)
+		tcsetattr(tty->fd, TCSADRAIN, &tty->saved);
+}
+
+static const char *result_path(const struct cli_options *options)
+{
+	if (options->result)
+		return options->result;
+	return options->json ? "-" : NULL;
+}
+
+static int write_result(const char *path, const json_t *result, struct csn_error *err)
+{
+	char *text = json_dumps(result, JSON_INDENT(2));
+	_cleanup_fd_ int fd = -1;
+	int r = -ENOMEM;
+
+	if (text && str_is(path, "-")) {
+		r = fd_write_all(STDOUT_FILENO, text, strlen(text));
+		r = r < 0 ? r : fd_write_all(STDOUT_FILENO, "\n", 1);
+	} else if (text) {
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+		r = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+		r = r < 0 ? r : fd_write_all(fd, "\n", 1);
+	}
+	free(text);
+	errno = -r;
+	return r < 0 ? csn_fail(err, r, "result", "cannot write the result to %s: %m", path) : 0;
+}
+
+static int report(const struct cli *cli, const struct plan *plan, const struct run_outcome *outcome)
+{
+	const char *path = result_path(&cli->options);
+	struct csn_error err = { 0 };
+
+	summary_print(cli, plan, outcome);
+	if (path && write_result(path, outcome->result, &err) < 0) {
+		fprintf(stderr, "caisson: %s\n", err.text);
+		return outcome->status ? outcome->status : CLI_NOT_STARTED;
+	}
+	return outcome->status;
+}
+
+static int execute(const struct cli *cli, const struct plan *plan, const char *cwd,
+		   const struct cli_policy *policy, struct csn_error *err)
+{
+	const char *result = result_path(&cli->options);
+	bool is_piped = result && str_is(result, "-");
+	struct run_setup setup = {
+		.plan = plan,
+		.argv = cli->options.text ? NULL : (const char *const *)cli->args,
+		.text = cli->options.text,
+		.cwd = cwd,
+		.caller_env = (const char *const *)environ,
+		.stdout_fd = is_piped ? -1 : STDOUT_FILENO,
+		.stderr_fd = is_piped ? -1 : STDERR_FILENO,
+		.tty_fd = -1,
+		.run_root = cli->options.no_record ? NULL : policy->project.run_root,
+		.tags = cli->options.tags.items,
+	};
+	struct run_outcome outcome;
+	struct raw_tty tty = { .fd = -1 };
+	int r = open_stdin(&cli->options, &setup.stdin_fd, err);
+
+	if (r < 0)
+		return r;
+	if (wants_tty(&cli->options)) {
+		setup.tty_fd = STDIN_FILENO;
+		raw_tty_enter(&tty, STDIN_FILENO);
+	}
+	r = run_execute(&setup, &outcome);
+	raw_tty_leave(&tty);
+	if (r < 0)
+		return csn_fail(err, r, "result", "out of memory");
+	r = report(cli, plan, &outcome);
+	run_outcome_done(&outcome);
+	return r;
+}
+
+int cli_run(struct cli *cli)
+{
+	struct cli_policy policy;
+	struct csn_error err = { 0 };
+	struct plan plan;
+	char cwd[PATH_MAX];
+	int r;
+
+	if (!cli->options.text == (cli->arg_count == 0)) {
+		csn_fail(&err, -EINVAL, "usage", cli->options.text
+			 ? "give either -c TEXT or a command, not both"
+			 : "a command is missing: caisson run -- python3 script.py");
+		return cli_misuse(cli, &err);
+	}
+	r = cli_load_policy(&cli->options, &policy, &err);
+	if (r < 0)
+		return cli_fail(cli, &err);
+	r = cli_decide(&cli->options, &policy, cli->args, &plan, &err);
+	if (r >= 0) {
+		r = inside_cwd(&plan, policy.project.cwd, cwd, sizeof cwd);
+		if (r >= 0)
+			r = execute(cli, &plan, cwd, &policy, &err);
+		plan_done(&plan);
+	}
+	cli_policy_done(&policy);
+	return r < 0 ? cli_fail(cli, &err) : r;
+}

@@ -1,0 +1,310 @@
+/*
+ * The lockdown; see launch.h. Read the tables at the end first: they are the order, and
+ * each line says why it stands there.
+ */
+#include "launch/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "os/filter.h"
+#include "os/privs.h"
+#include "os/profile.h"
+#include "os/sys.h"
+
+enum { AGENT_FD = LAUNCH_ENTER + LAUNCH_ENTER_COUNT, ERROR_FD, KEPT_FDS, HIGH_FD = 100 };
+
+static int await_maps(struct launch *launch, struct csn_error *err)
+{
+	char byte;
+
+	if (read(launch->sync_fd, &byte, 1) != 1)
+		return csn_fail(err, -EPIPE, "ids", "the monitor ended before the ids were mapped");
+	return 0;
+}
+
+static int take_ids(struct launch *launch, struct csn_error *err)
+{
+	int r = privs_set_ids(LAUNCH_UID, LAUNCH_GID);
+
+	(void)launch;
+	if (r < 0)
+		return csn_fail(err, r, "ids", "cannot become uid %d: %m", LAUNCH_UID);
+	/* Ids inside are what the maps say; that the kernel uid is not 0 is asserted by the
+	 * monitor, which wrote the maps. */
+	if (getuid() != LAUNCH_UID || geteuid() != LAUNCH_UID || getgid() != LAUNCH_GID)
+		return csn_fail(err, -EPERM, "ids", "the ids did not change");
+	return 0;
+}
+
+/* PDEATHSIG was cleared by the change of ids; and the monitor may have died before this
+ * line, which getppid() cannot tell across pid namespaces. tests/faults/test_kill.py */
+static int tie_to_monitor(struct launch *launch, struct csn_error *err)
+{
+	struct pollfd life = { .fd = launch->life_fd, .events = POLLIN };
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return csn_fail(err, -errno, "life", "cannot set the parent-death signal");
+	if (poll(&life, 1, 0) > 0)
+		return csn_fail(err, -EPIPE, "life", "the monitor ended");
+	return 0;
+}
+
+static int own_session(struct launch *launch, struct csn_error *err)
+{
+	(void)launch;
+	if (setsid() < 0)
+		return csn_fail(err, -errno, "session", "cannot start a session: %m");
+	return 0;
+}
+
+/* A process may move itself into a group at no cost; moving another waits for the kernel. */
+static int enter_groups(struct launch *launch, struct csn_error *err)
+{
+	for (int i = 0; i < LAUNCH_ENTER_COUNT; i++)
+		if (launch->agent_enter[i] >= 0 && write(launch->agent_enter[i], "0", 1) != 1)
+			return csn_fail(err, -errno, "groups", "cannot enter a control group: %m");
+	return 0;
+}
+
+static int set_hostname(struct launch *launch, struct csn_error *err)
+{
+	(void)launch;
+	if (sethostname("caisson", 7) < 0)
+		return csn_fail(err, -errno, "hostname", "cannot set the host name: %m");
+	return 0;
+}
+
+static int raise_loopback(struct launch *launch, struct csn_error *err)
+{
+	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+	_cleanup_fd_ int fd = -1;
+
+	if (!launch->is_loopback_up)
+		return 0;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+		return csn_fail(err, -errno, "loopback", "cannot raise the loopback: %m");
+	return 0;
+}
+
+static int enter_root(struct launch *launch, struct csn_error *err)
+{
+	return rootfs_enter(&launch->rootfs, err);
+}
+
+/* Keeps the first `cpu_count` CPUs that the caller may use, so that nproc tells the truth. */
+static int choose_cpus(struct launch *launch, struct csn_error *err)
+{
+	cpu_set_t allowed, chosen;
+	unsigned left = launch->cpu_count;
+
+	if (left == 0)
+		return 0;
+	if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+		return csn_fail(err, -errno, "cpus", "cannot read the CPU affinity: %m");
+	CPU_ZERO(&chosen);
+	for (int cpu = 0; cpu < CPU_SETSIZE && left > 0; cpu++)
+		if (CPU_ISSET(cpu, &allowed)) {
+			CPU_SET(cpu, &chosen);
+			left--;
+		}
+	if (sched_setaffinity(0, sizeof chosen, &chosen) < 0)
+		return csn_fail(err, -errno, "cpus", "cannot set the CPU affinity: %m");
+	return 0;
+}
+
+static int set_limits(struct launch *launch, struct csn_error *err)
+{
+	for (size_t i = 0; i < launch->limit_count; i++) {
+		const struct launch_limit *limit = &launch->limits[i];
+		struct rlimit now, next;
+
+		if (getrlimit(limit->resource, &now) < 0)
+			return csn_fail(err, -errno, "limits", "cannot read an rlimit");
+		next.rlim_max = limit->value < now.rlim_max ? limit->value : now.rlim_max;
+		next.rlim_cur = next.rlim_max;
+		if (setrlimit(limit->resource, &next) < 0)
+			return csn_fail(err, -errno, "limits", "cannot set rlimit %d: %m",
+					limit->resource);
+	}
+	return 0;
+}
+
+static int drop_caps(struct launch *launch, struct csn_error *err)
+{
+	int r = privs_drop_caps();
+
+	(void)launch;
+	return r < 0 ? csn_fail(err, r, "caps", "cannot drop capabilities") : 0;
+}
+
+static int no_new_privs(struct launch *launch, struct csn_error *err)
+{
+	int r = privs_no_new();
+
+	(void)launch;
+	return r < 0 ? csn_fail(err, r, "no-new-privs", "cannot set no_new_privs") : 0;
+}
+
+static int try_to_regain(struct launch *launch, struct csn_error *err)
+{
+	const char *attempt = "";
+	int r = privs_cannot_regain(&attempt);
+
+	(void)launch;
+	return r < 0 ? csn_fail(err, r, "regain", "%s still works after the drop", attempt) : 0;
+}
+
+static int apply_landlock(struct launch *launch, struct csn_error *err)
+{
+	_cleanup_fd_ int ruleset_fd = -1;
+	int r;
+
+	if (launch->landlock_abi < LANDLOCK_ABI_FILES)
+		return 0; /* only the process wall comes here without; its report says so */
+	ruleset_fd = landlock_new(launch->landlock_abi, launch->landlock_tcp);
+	if (ruleset_fd < 0)
+		return csn_fail(err, ruleset_fd, "landlock", "cannot make a ruleset");
+	/* The agent's file lies outside the new root. */
+	r = landlock_allow(ruleset_fd, launch->landlock_abi, launch->agent_fd, LANDLOCK_READ);
+	for (size_t i = 0; r >= 0 && i < launch->rule_count; i++)
+		r = landlock_allow_path(ruleset_fd, launch->landlock_abi, launch->rules[i].path,
+					launch->rules[i].grant);
+	if (r >= 0)
+		r = landlock_enter(ruleset_fd);
+	return r < 0 ? csn_fail(err, r, "landlock", "cannot restrict files") : 0;
+}
+
+/* Descriptor `fd`, or /dev/null for none, above everything that will be overwritten. */
+static int keep(int fd)
+{
+	if (fd < 0)
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+}
+
+static int arrange_fds(struct launch *launch, struct csn_error *err)
+{
+	const int *enter = launch->cmd_enter;
+	const int from[KEPT_FDS] = { launch->stream_fd, launch->stream_fd, -1,
+				     launch->listeners_fd, enter[0], enter[1], enter[2],
+				     launch->agent_fd, launch->error_fd };
+	int kept[KEPT_FDS];
+
+	for (int i = 0; i < KEPT_FDS; i++) {
+		kept[i] = keep(from[i]);
+		if (kept[i] < 0)
+			return csn_fail(err, -errno, "fds", "cannot arrange descriptors: %m");
+	}
+	for (int i = 0; i < KEPT_FDS; i++)
+		if (dup3(kept[i], i, i >= AGENT_FD ? O_CLOEXEC : 0) < 0)
+			return csn_fail(err, -errno, "fds", "cannot arrange descriptors: %m");
+	launch->agent_fd = AGENT_FD;
+	launch->error_fd = ERROR_FD;
+	if (sys_close_from(KEPT_FDS) < 0)
+		return csn_fail(err, -EIO, "fds", "cannot close inherited descriptors");
+	return 0;
+}
+
+static int apply_base(struct launch *launch, struct csn_error *err)
+{
+	const struct sock_fprog *program = profile_program("base");
+	int r = program ? filter_load(program) : -ENOENT;
+
+	(void)launch;
+	return r < 0 ? csn_fail(err, r, "base-filter", "cannot load the base filter") : 0;
+}
+
+static int go_to_workdir(struct launch *launch, struct csn_error *err)
+{
+	umask(022);
+	if (chdir(launch->workdir) < 0)
+		return csn_fail(err, -errno, "workdir", "cannot enter %s: %m", launch->workdir);
+	return 0;
+}
+
+/* clang-format off */
+const struct launch_step launch_process_steps[] = {
+	{ "maps",	  await_maps,	  "no id is valid before the monitor wrote the maps" },
+	{ "ids",	  take_ids,	  "files of the new root must belong to a mapped id; kernel uid is not 0" },
+	{ "life",	  tie_to_monitor, "a change of ids clears the parent-death signal" },
+	{ "session",	  own_session,	  "no controlling terminal of the caller's is kept" },
+	{ "groups",	  enter_groups,	  "before anything is allocated on the sandbox's account" },
+	{ "hostname",	  set_hostname,	  "needs CAP_SYS_ADMIN" },
+	{ "loopback",	  raise_loopback, "needs CAP_NET_ADMIN" },
+	{ "root",	  enter_root,	  "mounting needs privilege that is about to be dropped" },
+	{ "cpus",	  choose_cpus,	  "the filters forbid it later" },
+	{ "limits",	  set_limits,	  "lowering needs nothing, raising is impossible after caps" },
+	{ "caps",	  drop_caps,	  "nothing below needs privilege" },
+	{ "no-new-privs", no_new_privs,	  "landlock and seccomp ask for it" },
+	{ "regain",	  try_to_regain,  "a drop that did not work must be seen before anything runs" },
+	{ "landlock",	  apply_landlock, "seccomp may forbid its system calls" },
+	{ "workdir",	  go_to_workdir,  "the old one is gone with the old root" },
+	{ "fds",	  arrange_fds,	  "no step below opens one" },
+	{ "base-filter",  apply_base,	  "last: only execveat of the agent follows" },
+	{ 0 },
+};
+
+const struct launch_step launch_landlock_steps[] = {
+	{ "life",	  tie_to_monitor, "nothing that follows may outlive the monitor" },
+	{ "session",	  own_session,	  "no controlling terminal of the caller's is kept" },
+	{ "groups",	  enter_groups,	  "before anything is allocated on the sandbox's account" },
+	{ "cpus",	  choose_cpus,	  "the filters forbid it later" },
+	{ "limits",	  set_limits,	  "lowering needs nothing" },
+	{ "caps",	  drop_caps,	  "nothing below needs privilege" },
+	{ "no-new-privs", no_new_privs,	  "landlock and seccomp ask for it" },
+	{ "workdir",	  go_to_workdir,  "before files are restricted" },
+	{ "landlock",	  apply_landlock, "seccomp may forbid its system calls" },
+	{ "regain",	  try_to_regain,  "a drop that did not work must be seen before anything runs" },
+	{ "fds",	  arrange_fds,	  "no step below opens one" },
+	{ "base-filter",  apply_base,	  "last: only execveat of the agent follows" },
+	{ 0 },
+};
+/* clang-format on */
+
+int launch_allow(struct launch *launch, const char *path, enum landlock_grant grant)
+{
+	if (launch->rule_count == LAUNCH_RULES)
+		return -E2BIG;
+	launch->rules[launch->rule_count++] = (struct launch_rule){ path, grant };
+	return 0;
+}
+
+void launch_limit(struct launch *launch, int resource, uint64_t value)
+{
+	if (launch->limit_count < sizeof launch->limits / sizeof *launch->limits)
+		launch->limits[launch->limit_count++] =
+			(struct launch_limit){ resource, value };
+}
+
+_Noreturn void launch_run(struct launch *launch, const struct launch_step *steps)
+{
+	static char *const no_env[] = { NULL };
+	struct csn_error err = { 0 };
+	int r = 0;
+
+	for (; r >= 0 && steps->name; steps++)
+		r = steps->run(launch, &err);
+	if (r >= 0) {
+		syscall(SYS_execveat, launch->agent_fd, "", launch->agent_argv, no_env,
+			AT_EMPTY_PATH);
+		csn_fail(&err, -errno, "agent", "cannot execute the agent: %m");
+	}
+	/* Best effort: the monitor also sees the stream end. */
+	if (write(launch->error_fd, &err, sizeof err) < 0)
+		_exit(126);
+	_exit(127);
+}

@@ -1,0 +1,87 @@
+/*
+ * launch - everything between clone and exec
+ *
+ * The lockdown is a table of steps, carried out top to bottom in the child. A step that
+ * fails kills the child: nothing runs behind half a wall. The table is data, so the audit
+ * log prints it and tests check its order. Nothing here allocates.
+ *
+ * Runs in: the sandbox's first process. Privilege: all capabilities of a user namespace of
+ * its own until "caps", none after. Reads: what the monitor prepared, nothing else.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "launch/rootfs.h"
+#include "os/landlock.h"
+
+enum { LAUNCH_RULES = 128, LAUNCH_UID = 1000, LAUNCH_GID = 1000 };
+
+/*
+ * Where descriptors lie in the agent: frames in and out, nothing, the socket on which a
+ * command announces its listener, and the `tasks` files of the commands' control groups. What
+ * a wall does not have is /dev/null.
+ */
+enum {
+	LAUNCH_STREAM_IN = 0,
+	LAUNCH_STREAM_OUT = 1,
+	LAUNCH_LISTENERS = 3,
+	LAUNCH_ENTER = 4,
+	LAUNCH_ENTER_COUNT = 3
+};
+
+struct launch_rule {
+	const char *path; /* as seen inside; a missing one is skipped */
+	enum landlock_grant grant;
+};
+
+struct launch_limit {
+	int resource;
+	rlim_t value;
+};
+
+struct launch {
+	struct rootfs rootfs;	/* unused by walls without a mount namespace */
+	struct launch_rule rules[LAUNCH_RULES];
+	size_t rule_count;
+	struct launch_limit limits[8];
+	size_t limit_count;
+	int landlock_abi;
+	bool landlock_tcp;	 /* TCP too is denied by Landlock (no network namespace) */
+	bool is_loopback_up;
+	unsigned cpu_count;	 /* affinity to this many of the allowed CPUs; 0: all */
+	const char *workdir;	 /* agent's own working directory */
+	char *const *agent_argv;
+	int agent_enter[LAUNCH_ENTER_COUNT]; /* files of the agent's control groups, -1: none */
+	int cmd_enter[LAUNCH_ENTER_COUNT];   /* the same of the commands' */
+	int agent_fd;		 /* O_PATH; closed by exec */
+	int life_fd;		 /* end of file: the monitor is gone */
+	int sync_fd;		 /* one byte: the id maps are written */
+	int stream_fd;
+	int listeners_fd;
+	int error_fd;		 /* a struct csn_error goes here when a step fails; closed by exec */
+};
+
+struct launch_step {
+	const char *name;
+	int (*run)(struct launch *launch, struct csn_error *err);
+	const char *why; /* why it stands where it stands */
+};
+
+/* The two tables, in order; each ends with a NULL name. */
+extern const struct launch_step launch_process_steps[];
+extern const struct launch_step launch_landlock_steps[];
+
+/* Adds a Landlock rule. 0, or -E2BIG when the table is full. */
+int launch_allow(struct launch *launch, const char *path, enum landlock_grant grant);
+
+/* Adds an rlimit (soft and hard, never above what the caller has). */
+void launch_limit(struct launch *launch, int resource, uint64_t value);
+
+/* Walks the steps and executes the agent. Does not return. */
+_Noreturn void launch_run(struct launch *launch, const struct launch_step *steps);

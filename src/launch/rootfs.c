@@ -1,0 +1,475 @@
+/*
+ * The file tree inside the wall; see rootfs.h. Runs in the child, as the only code that
+ * touches host paths after the clone, with capabilities in its own user namespace only.
+ *
+ * Attack in mind: folders that untrusted code wrote earlier (a workspace) may hold symlinks
+ * where a mount point is expected. Every target is therefore resolved beneath the new root
+ * with RESOLVE_NO_SYMLINKS, and attached by descriptor. tests/escape/mount_symlink.py
+ */
+#include "launch/rootfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "os/mounts.h"
+#include "os/sys.h"
+
+#define STAGE "rootfs"
+#define BASE_ATTRIBUTES (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
+static const char parts_dir[] = "run/caisson"; /* empty file, empty folder, overlay layers */
+
+void rootfs_init(struct rootfs *rootfs, uint64_t scratch_bytes)
+{
+	rootfs->count = 0;
+	rootfs->scratch_bytes = scratch_bytes;
+	rootfs->scratch_inodes = 0;
+	rootfs->scratch_fd = -1;
+}
+
+void rootfs_done(struct rootfs *rootfs)
+{
+	for (size_t i = 0; i < rootfs->count; i++) {
+		rootfs->items[i].fd = fd_close(rootfs->items[i].fd);
+		rootfs->items[i].layer_fd = fd_close(rootfs->items[i].layer_fd);
+	}
+	rootfs->scratch_fd = fd_close(rootfs->scratch_fd);
+	rootfs->count = 0;
+}
+
+struct rootfs_item *rootfs_add(struct rootfs *rootfs, enum rootfs_kind kind, const char *at,
+			       const char *source)
+{
+	struct rootfs_item *item;
+
+	if (rootfs->count == ROOTFS_ITEMS)
+		return NULL;
+	item = &rootfs->items[rootfs->count++];
+	*item = (struct rootfs_item){ .kind = kind, .at = at, .source = source, .fd = -1,
+				      .layer_fd = -1, .mode = 0755,
+				      .attributes = BASE_ATTRIBUTES | MOUNT_ATTR_RDONLY };
+	return item;
+}
+
+/* ---- phase 1: sources ----------------------------------------------------------------- */
+
+static int clone_source(struct rootfs_item *item, struct csn_error *err)
+{
+	int fd = mounts_clone(AT_FDCWD, item->source), r;
+
+	if (fd == -ENOENT && item->is_optional)
+		return 0;
+	if (fd < 0) {
+		errno = -fd;
+		return csn_fail(err, fd, STAGE, "cannot take a view of %s: %m", item->source);
+	}
+	item->fd = fd;
+	r = mounts_set(fd, item->attributes);
+	if (r < 0) {
+		errno = -r;
+		return csn_fail(err, r, STAGE, "cannot set mount flags on %s: %m", item->source);
+	}
+	return 0;
+}
+
+static int new_proc(struct rootfs_item *item, struct csn_error *err)
+{
+	static const struct mounts_option options[] = { { "hidepid", "invisible" }, { 0 } };
+	uint64_t flags = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC |
+			 MOUNT_ATTR_RDONLY;
+
+	item->fd = mounts_new("proc", options, flags);
+	if (item->fd == -EPERM)
+		return csn_fail(err, -EPERM, STAGE,
+				"cannot mount proc: parts of the host's /proc are masked, as in a "
+				"container; run it with --security-opt systempaths=unconfined, or "
+				"use the landlock wall (tier auto)");
+	return item->fd < 0 ? csn_fail(err, item->fd, STAGE, "cannot mount proc") : 0;
+}
+
+static int new_pts(struct rootfs_item *item, struct csn_error *err)
+{
+	static const struct mounts_option options[] = { { "ptmxmode", "0666" }, { "mode", "0620" },
+							{ 0 } };
+
+	item->fd = mounts_new("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	return item->fd < 0 ? csn_fail(err, item->fd, STAGE, "cannot mount devpts") : 0;
+}
+
+/* The workspace and its layer become detached trees, unless the monitor made them already. */
+static int clone_overlay(struct rootfs_item *item, struct csn_error *err)
+{
+	if (item->fd < 0) {
+		int r = clone_source(item, err);
+
+		if (r < 0)
+			return r;
+	}
+	if (item->layer_fd < 0)
+		item->layer_fd = mounts_clone(AT_FDCWD, item->layer);
+	return item->layer_fd < 0 ? csn_fail(err, item->layer_fd, STAGE,
+					     "cannot take a view of %s", item->layer)
+				  : 0;
+}
+
+static int make_source(struct rootfs_item *item, struct csn_error *err)
+{
+	switch (item->kind) {
+	case ROOTFS_BIND:
+		return clone_source(item, err);
+	case ROOTFS_PROC:
+		return new_proc(item, err);
+	case ROOTFS_PTS:
+		return new_pts(item, err);
+	case ROOTFS_OVERLAY:
+		return clone_overlay(item, err);
+	default:
+		return 0;
+	}
+}
+
+/* ---- phase 2: targets ------------------------------------------------------------------ */
+
+static int resolve(int root_fd, const char *path, uint64_t flags)
+{
+	return sys_openat2(root_fd, path, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+/* Is `fd` on the new root's own tmpfs, where creating a mount point is ours to do? */
+static bool is_ours(int root_fd, int fd)
+{
+	struct stat root, st;
+
+	return fstat(root_fd, &root) == 0 && fstat(fd, &st) == 0 && root.st_dev == st.st_dev;
+}
+
+/* Makes one missing component of a target. */
+static int make_component(int root_fd, const char *path, bool is_file, mode_t mode)
+{
+	const char *slash = strrchr(path, '/');
+	char parent[4096] = ".";
+	_cleanup_fd_ int dir_fd = -1, file_fd = -1;
+
+	if (slash) {
+		if ((size_t)(slash - path) >= sizeof parent)
+			return -ENAMETOOLONG;
+		memcpy(parent, path, (size_t)(slash - path));
+		parent[slash - path] = 0;
+	}
+	dir_fd = resolve(root_fd, parent, O_PATH | O_DIRECTORY);
+	if (dir_fd < 0)
+		return dir_fd;
+	if (!is_ours(root_fd, dir_fd))
+		return -EXDEV;
+	path = slash ? slash + 1 : path;
+	if (!is_file)
+		return mkdirat(dir_fd, path, mode) < 0 ? -errno : 0;
+	file_fd = openat(dir_fd, path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode);
+	return file_fd < 0 ? -errno : 0;
+}
+
+/* Makes every missing part of a target; the last one is a file or a folder. */
+static int make_target(int root_fd, const char *at, bool is_file, mode_t mode)
+{
+	char path[4096];
+	size_t size = strlen(at);
+
+	if (size >= sizeof path)
+		return -ENAMETOOLONG;
+	memcpy(path, at, size + 1);
+	for (size_t i = 1; i <= size; i++) {
+		_cleanup_fd_ int fd = -1;
+		bool is_last = i == size;
+		int r;
+
+		if (at[i] != '/' && !is_last)
+			continue;
+		path[i] = 0;
+		fd = resolve(root_fd, path, O_PATH | O_NOFOLLOW);
+		if (fd == -ENOENT) {
+			r = make_component(root_fd, path, is_last && is_file,
+					   is_last ? mode : 0755);
+			if (r < 0)
+				return r;
+		} else if (fd < 0) {
+			return fd;
+		}
+		path[i] = at[i];
+	}
+	return 0;
+}
+
+static int target_failed(const struct rootfs_item *item, int r, struct csn_error *err)
+{
+	if (r == -EXDEV)
+		return csn_fail(err, r, STAGE,
+				"there is no /%s inside to mount on: create it in the host folder "
+				"that is mounted there, or choose a path outside of it",
+				item->at);
+	if (r == -ELOOP)
+		return csn_fail(err, r, STAGE,
+				"/%s leads through a symbolic link, which a mount point may not",
+				item->at);
+	errno = -r;
+	return csn_fail(err, r, STAGE, "cannot make /%s: %m", item->at);
+}
+
+static bool is_folder(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int attach(int root_fd, const struct rootfs_item *item, int tree_fd, struct csn_error *err)
+{
+	_cleanup_fd_ int target_fd = -1;
+	int r = make_target(root_fd, item->at, !is_folder(tree_fd), item->mode);
+
+	if (r < 0)
+		return target_failed(item, r, err);
+	target_fd = resolve(root_fd, item->at, O_PATH | O_NOFOLLOW);
+	if (target_fd < 0)
+		return target_failed(item, target_fd, err);
+	r = mounts_attach(tree_fd, target_fd, "");
+	return r < 0 ? target_failed(item, r, err) : 0;
+}
+
+static int make_folder(int root_fd, struct rootfs_item *item, struct csn_error *err)
+{
+	int r = make_target(root_fd, item->at, false, item->mode);
+
+	return r < 0 ? target_failed(item, r, err) : 0;
+}
+
+static int make_file(int root_fd, struct rootfs_item *item, struct csn_error *err)
+{
+	_cleanup_fd_ int fd = -1;
+
+	fd = openat(root_fd, item->at, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0444);
+	if (fd < 0)
+		return target_failed(item, -errno, err);
+	if (fd_write_all(fd, item->source, strlen(item->source)) < 0)
+		return target_failed(item, -EIO, err);
+	return 0;
+}
+
+static int make_link(int root_fd, struct rootfs_item *item, struct csn_error *err)
+{
+	if (symlinkat(item->source, root_fd, item->at) < 0)
+		return target_failed(item, -errno, err);
+	return 0;
+}
+
+static int attach_tree(int root_fd, struct rootfs_item *item, struct csn_error *err)
+{
+	return item->fd < 0 ? 0 : attach(root_fd, item, item->fd, err);
+}
+
+/* One part of the scratch file system; all parts share its size. */
+static int attach_scratch(int root_fd, struct rootfs_item *item, struct csn_error *err)
+{
+	char path[64];
+	_cleanup_fd_ int fd = -1;
+
+	snprintf(path, sizeof path, "%s/scratch/%s", parts_dir, item->source);
+	fd = mounts_clone(root_fd, path);
+	if (fd < 0)
+		return target_failed(item, fd, err);
+	return attach(root_fd, item, fd, err);
+}
+
+static int cover(int root_fd, struct rootfs_item *item, struct csn_error *err)
+{
+	_cleanup_fd_ int target_fd = resolve(root_fd, item->at, O_PATH | O_NOFOLLOW);
+	_cleanup_fd_ int tree_fd = -1;
+	char path[64];
+	int r;
+
+	if (target_fd == -ENOENT && item->is_optional)
+		return 0;
+	if (target_fd < 0)
+		return target_failed(item, target_fd, err);
+	snprintf(path, sizeof path, "%s/%s", parts_dir,
+		 is_folder(target_fd) ? "hidden-folder" : "hidden-file");
+	tree_fd = mounts_clone(root_fd, path);
+	r = tree_fd < 0 ? tree_fd : mounts_set(tree_fd, item->attributes | MOUNT_ATTR_NOEXEC);
+	if (r >= 0)
+		r = mounts_attach(tree_fd, target_fd, "");
+	return r < 0 ? target_failed(item, r, err) : 0;
+}
+
+static int freeze(int root_fd, struct rootfs_item *item, struct csn_error *err)
+{
+	_cleanup_fd_ int target_fd = resolve(root_fd, item->at, O_PATH | O_NOFOLLOW);
+	_cleanup_fd_ int tree_fd = -1;
+	int r;
+
+	if (target_fd == -ENOENT && item->is_optional)
+		return 0;
+	if (target_fd < 0)
+		return target_failed(item, target_fd, err);
+	tree_fd = mounts_clone(target_fd, "");
+	r = tree_fd < 0 ? tree_fd : mounts_set(tree_fd, item->attributes);
+	if (r >= 0)
+		r = mounts_attach(tree_fd, target_fd, "");
+	return r < 0 ? target_failed(item, r, err) : 0;
+}
+
+static int attach_part(int root_fd, const char *path, int tree_fd)
+{
+	int r = make_target(root_fd, path, false, 0700);
+
+	return r < 0 ? r : mounts_attach(tree_fd, root_fd, path);
+}
+
+/*
+ * Overlay needs attached layers, so both trees are attached under parts_dir for a moment;
+ * the sandbox never sees the upper. `userxattr` because trusted.* needs init's privilege.
+ */
+static int attach_overlay(int root_fd, struct rootfs_item *item, struct csn_error *err)
+{
+	static const struct mounts_option options[] = {
+		{ "lowerdir", "run/caisson/lower" },
+		{ "upperdir", "run/caisson/layer/upper" },
+		{ "workdir", "run/caisson/layer/work" },
+		{ "userxattr", NULL },
+		{ 0 },
+	};
+	_cleanup_fd_ int fd = -1;
+	int r = attach_part(root_fd, "run/caisson/lower", item->fd);
+
+	if (r >= 0)
+		r = attach_part(root_fd, "run/caisson/layer", item->layer_fd);
+	if (r < 0 || fchdir(root_fd) < 0)
+		return target_failed(item, r < 0 ? r : -errno, err);
+	fd = mounts_new("overlay", options, BASE_ATTRIBUTES);
+	if (fd < 0) {
+		errno = -fd;
+		return csn_fail(err, fd, STAGE,
+				"cannot make a copy-on-write workspace: %m (overlayfs in a user "
+				"namespace needs Linux 5.11 and a file system that takes it)");
+	}
+	if (umount2("run/caisson/lower", MNT_DETACH) < 0 ||
+	    umount2("run/caisson/layer", MNT_DETACH) < 0)
+		return target_failed(item, -errno, err);
+	return attach(root_fd, item, fd, err);
+}
+
+typedef int (*maker)(int root_fd, struct rootfs_item *item, struct csn_error *err);
+
+static const maker makers[] = {
+	[ROOTFS_FOLDER] = make_folder,	 [ROOTFS_FILE] = make_file,	 [ROOTFS_LINK] = make_link,
+	[ROOTFS_BIND] = attach_tree,	 [ROOTFS_TREE] = attach_tree,
+	[ROOTFS_SCRATCH] = attach_scratch, [ROOTFS_PROC] = attach_tree, [ROOTFS_PTS] = attach_tree,
+	[ROOTFS_COVER] = cover,		 [ROOTFS_FREEZE] = freeze,
+	[ROOTFS_OVERLAY] = attach_overlay,
+};
+
+static int make_parts(int root_fd, struct rootfs *rootfs, int scratch_tree)
+{
+	_cleanup_fd_ int file_fd = -1;
+
+	if (mkdirat(root_fd, "run", 0755) < 0 || mkdirat(root_fd, parts_dir, 0755) < 0 ||
+	    mkdirat(root_fd, "run/caisson/scratch", 0755) < 0 ||
+	    mkdirat(root_fd, "run/caisson/hidden-folder", 0) < 0)
+		return -errno;
+	file_fd = openat(root_fd, "run/caisson/hidden-file", O_CREAT | O_EXCL | O_RDONLY | O_CLOEXEC,
+			 0);
+	if (file_fd < 0)
+		return -errno;
+	if (mounts_attach(scratch_tree, root_fd, "run/caisson/scratch") < 0)
+		return -EINVAL;
+	rootfs->scratch_fd = openat(root_fd, "run/caisson/scratch", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (rootfs->scratch_fd < 0)
+		return -errno;
+	if (mkdirat(rootfs->scratch_fd, "tmp", 01777) < 0 ||
+	    mkdirat(rootfs->scratch_fd, "shm", 01777) < 0 ||
+	    mkdirat(rootfs->scratch_fd, "tmp/home", 0755) < 0)
+		return -errno;
+	return fchmodat(rootfs->scratch_fd, "tmp", 01777, 0) < 0 ||
+			       fchmodat(rootfs->scratch_fd, "shm", 01777, 0) < 0
+		       ? -errno
+		       : 0;
+}
+
+/* The scratch file system's own attachment goes; its parts stay. */
+static int drop_parts(int root_fd)
+{
+	if (fchdir(root_fd) < 0 || umount2("run/caisson/scratch", MNT_DETACH) < 0)
+		return -errno;
+	return unlinkat(root_fd, "run/caisson/scratch", AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
+static int new_tmpfs(uint64_t bytes, uint64_t inodes)
+{
+	char size[24], count[24];
+	const struct mounts_option options[] = { { "size", size }, { "nr_inodes", count },
+						 { "mode", "0755" }, { 0 } };
+
+	snprintf(size, sizeof size, "%llu", (unsigned long long)bytes);
+	snprintf(count, sizeof count, "%llu", (unsigned long long)inodes);
+	return mounts_new("tmpfs", options, BASE_ATTRIBUTES);
+}
+
+/* One inode per 4 KiB of scratch, within reason: inodes are kernel memory too. */
+static uint64_t inode_limit(uint64_t bytes)
+{
+	uint64_t inodes = bytes / 4096;
+
+	return inodes < 1024 ? 1024 : inodes > 1 << 20 ? 1 << 20 : inodes;
+}
+
+static int make_all(struct rootfs *rootfs, int root_fd, struct csn_error *err)
+{
+	for (size_t i = 0; i < rootfs->count; i++) {
+		struct rootfs_item *item = &rootfs->items[i];
+		int r = makers[item->kind](root_fd, item, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int rootfs_enter(struct rootfs *rootfs, struct csn_error *err)
+{
+	_cleanup_fd_ int root_tree = -1, scratch_tree = -1, root_fd = -1;
+	int r;
+
+	for (size_t i = 0; i < rootfs->count; i++) {
+		r = make_source(&rootfs->items[i], err);
+		if (r < 0)
+			return r;
+	}
+	umask(0);
+	root_tree = new_tmpfs(4 << 20, 8192);
+	scratch_tree = new_tmpfs(rootfs->scratch_bytes, inode_limit(rootfs->scratch_bytes));
+	if (root_tree < 0 || scratch_tree < 0)
+		return csn_fail(err, -EIO, STAGE, "cannot make a tmpfs");
+	/* Any folder would do: what it hides was cloned above. */
+	if (mounts_attach(root_tree, AT_FDCWD, "/usr") < 0)
+		return csn_fail(err, -EIO, STAGE, "cannot attach the new root: %m");
+	root_fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	r = root_fd < 0 ? -errno : make_parts(root_fd, rootfs, scratch_tree);
+	if (r < 0)
+		return csn_fail(err, r, STAGE, "cannot make the parts of the root");
+	r = make_all(rootfs, root_fd, err);
+	if (r < 0)
+		return r;
+	r = drop_parts(root_fd);
+	if (r >= 0)
+		r = mounts_pivot(root_fd);
+	if (r >= 0)
+		r = mounts_set_one(AT_FDCWD, "/", BASE_ATTRIBUTES | MOUNT_ATTR_RDONLY);
+	umask(022);
+	return r < 0 ? csn_fail(err, r, STAGE, "cannot enter the new root: %m") : 0;
+}

@@ -1,0 +1,75 @@
+/*
+ * rootfs - the file tree that a program inside the wall sees
+ *
+ * The backend writes a list of items in the monitor; rootfs_enter() carries it out in the
+ * child, between clone and exec, without allocating. The list is in order: a folder stands
+ * before what lies in it.
+ *
+ *   phase 1  every host tree is cloned and every new file system made, detached: nothing
+ *            that is attached later can hide a source, wherever on the host it lies
+ *   phase 2  a tmpfs becomes the new root; items are made or attached beneath it
+ *   phase 3  pivot, old root gone, new root read-only
+ *
+ * A mount point is created only on the new root's own tmpfs. One that would have to be
+ * created in a host folder is refused: no placeholder is ever left on the host.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+enum { ROOTFS_ITEMS = 512 };
+
+enum rootfs_kind {
+	ROOTFS_FOLDER,	/* an empty folder, `mode` */
+	ROOTFS_FILE,	/* a file with `source` as its contents */
+	ROOTFS_LINK,	/* a symlink to `source` */
+	ROOTFS_BIND,	/* a clone of host path `source` */
+	ROOTFS_TREE,	/* the detached tree `fd`, prepared by the monitor */
+	ROOTFS_SCRATCH, /* folder `source` of the scratch file system */
+	ROOTFS_PROC,	/* a new procfs */
+	ROOTFS_PTS,	/* a new devpts */
+	ROOTFS_COVER,	/* an empty, unreadable file or folder over what is there */
+	ROOTFS_FREEZE,	/* what is there, read-only */
+	ROOTFS_OVERLAY	/* lower: tree `fd` or host path `source`; upper and work: `layer_fd` or `layer` */
+};
+
+struct rootfs_item {
+	enum rootfs_kind kind;
+	bool is_optional;    /* a missing source is skipped */
+	const char *at;	     /* beneath the root, without a leading '/' */
+	const char *source;  /* borrowed */
+	const char *layer;   /* OVERLAY: host folder with upper/ and work/ */
+	int fd;		     /* a detached tree, -1 until made */
+	int layer_fd;	     /* OVERLAY: detached tree of that folder, -1: clone `layer` */
+	uint64_t attributes; /* MOUNT_ATTR_* */
+	mode_t mode;
+};
+
+struct rootfs {
+	struct rootfs_item items[ROOTFS_ITEMS];
+	size_t count;
+	uint64_t scratch_bytes;
+	uint64_t scratch_inodes;
+	int scratch_fd; /* in the child: O_PATH of the scratch file system, kept for the monitor */
+};
+
+void rootfs_init(struct rootfs *rootfs, uint64_t scratch_bytes);
+
+/* Closes trees that were prepared. */
+void rootfs_done(struct rootfs *rootfs);
+
+/*
+ * Adds an item and returns it for filling in, or NULL when the list is full. `at` and
+ * `source` are borrowed until rootfs_enter().
+ */
+struct rootfs_item *rootfs_add(struct rootfs *rootfs, enum rootfs_kind kind, const char *at,
+			       const char *source);
+
+/* Builds the tree and makes it the root of the calling process. 0 or -errno with a sentence. */
+int rootfs_enter(struct rootfs *rootfs, struct csn_error *err);

@@ -1,0 +1,40 @@
+/*
+ * channel - frames to and from one agent, over a non-blocking stream
+ *
+ * Everything that arrives is hostile: an oversized, malformed or misplaced frame breaks the
+ * channel for good, with a reason; the sandbox is then `lost`. Memory is bounded: at most one
+ * frame is collected, and it is decoded into an arena of fixed quota that dies with it.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "wire/emit.h"
+#include "wire/term.h"
+
+struct channel {
+	int fd; /* borrowed from the wall */
+	struct buf in;
+	struct buf out;
+	bool is_broken;
+	bool is_ended; /* end of stream */
+};
+
+/* Called for each good frame; `items` are the tuple's. A negative return breaks the channel. */
+typedef int (*channel_fn)(void *data, int index, const struct term *items, struct csn_error *err);
+
+void channel_init(struct channel *channel, int fd);
+void channel_done(struct channel *channel);
+
+/* Starts and queues a frame; channel_send() returns 0 or -E2BIG/-ENOMEM. */
+struct emit channel_frame(struct channel *channel);
+int channel_send(struct channel *channel, struct emit *emit);
+
+/* Reads once and handles whole frames. 0, or a negative errno with a sentence: broken. */
+int channel_read(struct channel *channel, channel_fn handle, void *data, struct csn_error *err);
+
+/* Writes what the stream takes. 0 or a negative errno. */
+int channel_flush(struct channel *channel);
+
+/* Is there something to write? */
+bool channel_wants_out(const struct channel *channel);

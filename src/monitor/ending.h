@@ -1,0 +1,32 @@
+/*
+ * ending - why a command ended: the closed list of CONTRACTS, section 2
+ */
+#pragma once
+
+enum ending {
+	END_NONE,
+	END_EXITED,
+	END_SIGNALED,
+	END_TIMEOUT,
+	END_MEMORY,
+	END_OUTPUT,
+	END_PROCESSES,
+	END_SCRATCH,
+	END_VIOLATION,
+	END_CANCELLED,
+	END_LOST,
+	END_START_FAILED,
+	END_COUNT
+};
+
+/* "timeout"; static. */
+const char *ending_name(enum ending ending);
+
+/*
+ * The CLI's status: `exit_code` for exited, 128 + signal for signaled and cancelled, the table's
+ * for the others. For start_failed, `exit_code` is 126, 127 or 125.
+ */
+int ending_status(enum ending ending, int exit_code, int signal);
+
+/* "SIGKILL" for 9; "SIG<n>" for a number without a name. Static memory. */
+const char *ending_signal_name(int signal);

@@ -1,0 +1,137 @@
+/* The environment of a program inside; see env.h. Fixed entries are a table. */
+#include "monitor/env.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+enum { ENV_MAX = 512 };
+
+static const char *const fixed[] = {
+	"HOME=/tmp/home",
+	"USER=sandbox",
+	"LOGNAME=sandbox",
+	"TMPDIR=/tmp",
+	"SHELL=/bin/bash",
+	"XDG_CACHE_HOME=/tmp/home/.cache",
+	"XDG_CONFIG_HOME=/tmp/home/.config",
+	"XDG_DATA_HOME=/tmp/home/.local/share",
+	"XDG_STATE_HOME=/tmp/home/.local/state",
+	"XDG_RUNTIME_DIR=/tmp/home/.run",
+	"CAISSON=1",
+};
+
+/* A read-only workspace would make noise: tools try to write what they do not need. */
+static const char *const quiet[] = { "GIT_OPTIONAL_LOCKS=0", "PYTHONDONTWRITEBYTECODE=1" };
+
+struct env {
+	char **items;
+	size_t count;
+	struct arena *arena;
+};
+
+static size_t name_length(const char *item)
+{
+	return strcspn(item, "=");
+}
+
+/* Later entries replace earlier ones of the same name. */
+static bool put(struct env *env, const char *item)
+{
+	size_t n = name_length(item);
+
+	for (size_t i = 0; i < env->count; i++)
+		if (name_length(env->items[i]) == n && strncmp(env->items[i], item, n) == 0) {
+			env->items[i] = (char *)item;
+			return true;
+		}
+	if (!item || env->count + 1 >= ENV_MAX)
+		return false;
+	env->items[env->count++] = (char *)item;
+	return true;
+}
+
+static const char *find(const char *const *caller, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; caller && *caller; caller++)
+		if (strncmp(*caller, name, n) == 0 && (*caller)[n] == '=')
+			return *caller;
+	return NULL;
+}
+
+static bool put_path(struct env *env, const char *const *paths)
+{
+	const char *path = "/usr/local/bin:/usr/bin:/bin";
+	const char *joined = path;
+	size_t n = 0;
+
+	for (; paths && paths[n]; n++)
+		;
+	while (joined && n > 0)
+		joined = arena_printf(env->arena, "%s:%s", paths[--n], joined);
+	joined = joined ? arena_printf(env->arena, "PATH=%s", joined) : NULL;
+	return joined && put(env, joined);
+}
+
+static bool put_identity(struct env *env, const struct env_facts *facts)
+{
+	static const char *const names[] = { "GIT_AUTHOR_NAME=%s", "GIT_COMMITTER_NAME=%s" };
+	static const char *const mails[] = { "GIT_AUTHOR_EMAIL=%s", "GIT_COMMITTER_EMAIL=%s" };
+	bool is_good = true;
+
+	for (int i = 0; i < 2; i++) {
+		int n = (int)name_length(names[i]), m = (int)name_length(mails[i]);
+
+		if (facts->git_name)
+			is_good &= put(env, arena_printf(env->arena, "%.*s=%s", n, names[i],
+							 facts->git_name));
+		if (facts->git_email)
+			is_good &= put(env, arena_printf(env->arena, "%.*s=%s", m, mails[i],
+							 facts->git_email));
+	}
+	return is_good;
+}
+
+static bool put_passed(struct env *env, const struct plan *plan, const struct env_facts *facts,
+		       const char **ret_names)
+{
+	size_t n = 0;
+
+	for (const char **name = plan->env_pass; name && *name && n + 1 < ENV_MAX; name++) {
+		const char *item = find(facts->caller, *name);
+
+		if (!item)
+			continue;
+		if (!put(env, item))
+			return false;
+		ret_names[n++] = *name;
+	}
+	return true;
+}
+
+char **env_make(const struct plan *plan, const struct env_facts *facts, struct arena *arena,
+		const char *const **ret_passed)
+{
+	struct env env = { arena_array(arena, ENV_MAX, sizeof *env.items), 0, arena };
+	const char **passed = arena_array(arena, ENV_MAX, sizeof *passed);
+	bool is_good = env.items && passed;
+
+	for (size_t i = 0; is_good && i < ARRAY_SIZE(fixed); i++)
+		is_good = put(&env, fixed[i]);
+	for (size_t i = 0; is_good && i < ARRAY_SIZE(quiet); i++)
+		is_good = plan->workspace.access != ACCESS_RO || put(&env, quiet[i]);
+	is_good = is_good && put_path(&env, facts->paths);
+	is_good = is_good && put_passed(&env, plan, facts, passed);
+	if (is_good && facts->has_tty && !find((const char *const *)env.items, "TERM"))
+		is_good = put(&env, "TERM=xterm-256color");
+	if (is_good && plan->git_identity)
+		is_good = put_identity(&env, facts);
+	for (const char **item = plan->env_set; is_good && item && *item; item++)
+		is_good = put(&env, *item);
+	if (!is_good)
+		return NULL;
+	*ret_passed = passed;
+	return env.items;
+}

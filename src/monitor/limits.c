@@ -1,0 +1,245 @@
+/* How the plan's limits are held on this machine; see limits.h. */
+#include "monitor/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "os/sample.h"
+
+enum { REMOVE_MS = 1000, KILL_MS = 1000 };
+
+static const struct {
+	const char *name;
+	enum cgroup_controller controller;
+	const char *otherwise;
+	uint64_t feature;
+} means[] = {
+	{ "memory", CGROUP_MEMORY, "sampled", FEATURE_MEMORY },
+	{ "processes", CGROUP_PIDS, "rlimit", FEATURE_PROCESSES },
+	{ "cpus", CGROUP_CPU, "affinity", FEATURE_CPU },
+};
+
+static uint64_t wanted(const struct plan *plan, enum cgroup_controller controller)
+{
+	const uint64_t values[] = { [CGROUP_MEMORY] = plan->limits.mem_bytes,
+				    [CGROUP_PIDS] = plan->limits.processes,
+				    [CGROUP_CPU] = plan->limits.cpu_milli };
+
+	return values[controller];
+}
+
+static int check_hard(const struct limits *limits, const struct cgroup_probe *probe,
+		      struct csn_error *err)
+{
+	if (limits->plan->limits_mode != LIMITS_HARD)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(means); i++) {
+		enum cgroup_controller controller = means[i].controller;
+
+		if (wanted(limits->plan, controller) != PLAN_UNLIMITED &&
+		    !(limits->has_group && cgroup_has(&limits->group, controller)))
+			return csn_fail(err, -ENOTSUP, "limits",
+					"limits_mode is hard and the limit on %s cannot be held by "
+					"a controller here: %s. In the policy: limits_mode: best",
+					means[i].name, probe->reason[controller]);
+	}
+	return 0;
+}
+
+int limits_open(struct limits *limits, const struct plan *plan, const char *id,
+		struct csn_error *err)
+{
+	struct cgroup_limits wants = { .mem_bytes = plan->limits.mem_bytes,
+				       .processes = plan->limits.processes,
+				       .cpu_milli = plan->limits.cpu_milli };
+	struct cgroup_probe probe;
+
+	*limits = (struct limits){ .plan = plan, .oom_fd = -1, .scratch_fd = -1 };
+	cgroup_init(&limits->group);
+	cgroup_probe(&probe);
+	/* A group that cannot be made (no right, no space) leaves the other means. */
+	limits->has_group = probe.layout != CGROUP_NONE &&
+			    cgroup_create(&probe, id, &wants, &limits->group, NULL) >= 0;
+	if (limits->has_group &&
+	    cgroup_oom_fd(&limits->group, &limits->oom_fd, &limits->oom_events) < 0)
+		limits->oom_fd = -1;
+	return check_hard(limits, &probe, err);
+}
+
+void limits_enter_fds(const struct limits *limits, int ret_agent[3], int ret_cmd[3])
+{
+	for (int i = 0; i < 3; i++)
+		ret_agent[i] = ret_cmd[i] = -1;
+	if (!limits->has_group)
+		return;
+	cgroup_enter_fds(&limits->group, CGROUP_AGENT, ret_agent);
+	cgroup_enter_fds(&limits->group, CGROUP_CMD, ret_cmd);
+}
+
+static bool has(const struct limits *limits, enum cgroup_controller controller)
+{
+	return limits->has_group && cgroup_has(&limits->group, controller);
+}
+
+uint64_t limits_data_bytes(const struct limits *limits)
+{
+	return has(limits, CGROUP_MEMORY) ? PLAN_UNLIMITED : limits->plan->limits.mem_bytes;
+}
+
+void limits_watch(struct limits *limits, pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/root/dev/shm", (int)pid);
+	limits->scratch_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void add_memory_fact(const struct limits *limits, struct violations *violations,
+			    uint64_t peak, bool is_certain)
+{
+	struct fact fact;
+	char limit[32], used[32];
+
+	fact_init(&fact, FACT_MEMORY_LIMIT, is_certain ? SOURCE_CGROUP : SOURCE_MONITOR);
+	fact.is_certain = is_certain;
+	str_format_size(limits->plan->limits.mem_bytes, limit, sizeof limit);
+	str_format_size(peak, used, sizeof used);
+	fact_print(fact.rule, sizeof fact.rule, "limits.memory");
+	fact_print(fact.detail.text, sizeof fact.detail.text, "limit %s, %s %s", limit,
+		   is_certain ? "peak" : "sampled", used);
+	violations_add(violations, &fact);
+}
+
+static void look_at_scratch(struct limits *limits, struct violations *violations)
+{
+	struct sample_scratch scratch;
+	struct fact fact;
+
+	if (limits->scratch_fd < 0 || sample_scratch(limits->scratch_fd, &scratch) < 0)
+		return;
+	if (!scratch.is_full || limits->was_scratch_full)
+		return;
+	limits->was_scratch_full = true;
+	fact_init(&fact, FACT_SCRATCH_LIMIT, SOURCE_MONITOR);
+	fact.is_certain = false;
+	fact_print(fact.rule, sizeof fact.rule, "scratch.size");
+	fact_print(fact.detail.text, sizeof fact.detail.text, "scratch is full: no free %s, sampled",
+		   scratch.free_bytes == 0 ? "space" : "inodes");
+	violations_add(violations, &fact);
+}
+
+/* Two looks in a row must agree before anybody is killed for one. */
+static enum limits_state look_at_tree(struct limits *limits, pid_t pid,
+				      struct violations *violations)
+{
+	uint64_t limit = limits->plan->limits.mem_bytes;
+	struct sample_tree tree;
+
+	if (sample_tree(pid, limit, &tree) < 0)
+		return LIMITS_FINE;
+	if (tree.mem_bytes > limits->sampled_peak)
+		limits->sampled_peak = tree.mem_bytes;
+	if (tree.processes > limits->task_peak)
+		limits->task_peak = tree.processes;
+	limits->over_count = tree.mem_bytes > limit ? limits->over_count + 1 : 0;
+	if (limits->over_count < 2)
+		return LIMITS_FINE;
+	add_memory_fact(limits, violations, tree.mem_bytes, false);
+	return LIMITS_MEMORY;
+}
+
+enum limits_state limits_tick(struct limits *limits, pid_t pid, uint64_t now_ms,
+			      struct violations *violations)
+{
+	if (now_ms < limits->next_tick_ms)
+		return LIMITS_FINE;
+	limits->next_tick_ms = now_ms + LIMITS_TICK_MS;
+	look_at_scratch(limits, violations);
+	return has(limits, CGROUP_MEMORY) ? LIMITS_FINE : look_at_tree(limits, pid, violations);
+}
+
+static void add_process_fact(const struct limits *limits, struct violations *violations,
+			     uint64_t refused)
+{
+	struct fact fact;
+
+	fact_init(&fact, FACT_PROCESS_LIMIT, SOURCE_CGROUP);
+	fact.count = refused;
+	fact_print(fact.rule, sizeof fact.rule, "limits.processes");
+	fact_print(fact.detail.text, sizeof fact.detail.text, "limit %llu, %llu forks refused",
+		   (unsigned long long)limits->plan->limits.processes,
+		   (unsigned long long)refused);
+	violations_add(violations, &fact);
+}
+
+enum limits_state limits_finish(struct limits *limits, uint64_t max_rss,
+				struct violations *violations)
+{
+	struct cgroup_usage *usage = &limits->usage;
+	uint64_t limit = limits->plan->limits.mem_bytes;
+
+	look_at_scratch(limits, violations);
+	if (!limits->has_group || cgroup_read(&limits->group, usage) < 0) {
+		/* One process that reached the limit between two samples. */
+		if (limit != PLAN_UNLIMITED && max_rss >= limit) {
+			add_memory_fact(limits, violations, max_rss, false);
+			return LIMITS_MEMORY;
+		}
+		return LIMITS_FINE;
+	}
+	if (usage->pids_refused != CGROUP_UNKNOWN && usage->pids_refused > 0)
+		add_process_fact(limits, violations, usage->pids_refused);
+	if (usage->oom_kills == CGROUP_UNKNOWN || usage->oom_kills == 0)
+		return LIMITS_FINE;
+	add_memory_fact(limits, violations, usage->mem_peak_bytes, true);
+	return LIMITS_MEMORY;
+}
+
+void limits_close(struct limits *limits)
+{
+	limits->oom_fd = fd_close(limits->oom_fd);
+	limits->scratch_fd = fd_close(limits->scratch_fd);
+	if (limits->has_group) {
+		if (cgroup_remove(&limits->group, 0) < 0) {
+			cgroup_kill(&limits->group, KILL_MS);
+			cgroup_remove(&limits->group, REMOVE_MS);
+		}
+		cgroup_done(&limits->group);
+	}
+	limits->has_group = false;
+}
+
+uint64_t limits_peak(const struct limits *limits, uint64_t max_rss)
+{
+	if (limits->usage.mem_peak_bytes && limits->usage.mem_peak_bytes != CGROUP_UNKNOWN)
+		return limits->usage.mem_peak_bytes;
+	return limits->sampled_peak > max_rss ? limits->sampled_peak : max_rss;
+}
+
+json_t *limits_means(const struct limits *limits)
+{
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < ARRAY_SIZE(means); i++)
+		json_object_set_new(object, means[i].name,
+				    json_string(has(limits, means[i].controller)
+							? "cgroup"
+							: means[i].otherwise));
+	json_object_set_new(object, "scratch", json_string("tmpfs"));
+	json_object_set_new(object, "output", json_string("counter"));
+	return object;
+}
+
+uint64_t limits_enforces(const struct limits *limits)
+{
+	uint64_t bits = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(means); i++)
+		bits |= has(limits, means[i].controller) ? means[i].feature : 0;
+	return bits;
+}

@@ -1,0 +1,68 @@
+/*
+ * limits - how the plan's limits are held on this machine, and what they counted
+ *
+ * Each of memory, processes and CPU is held by the strongest means there is: a controller
+ * (`cgroup`), else an rlimit, else sampling; which one is said per limit in the result. Under
+ * limits_mode hard anything but a controller is refused.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "monitor/violations.h"
+#include "os/cgroup.h"
+#include "plan/plan.h"
+
+enum { LIMITS_TICK_MS = 50 };
+
+struct limits {
+	const struct plan *plan; /* borrowed */
+	struct cgroup group;
+	bool has_group;
+	int oom_fd; /* poll for oom_events; -1: none */
+	short oom_events;
+	int scratch_fd; /* O_PATH of the scratch file system, -1: none */
+	uint64_t next_tick_ms;
+	uint64_t sampled_peak; /* bytes, without a controller */
+	uint64_t task_peak;
+	unsigned over_count;   /* looks in a row that were above the limit */
+	bool was_scratch_full;
+	struct cgroup_usage usage; /* read at the end */
+};
+
+/* Makes the groups of sandbox `id`. -ENOTSUP with a sentence when limits_mode is hard and a controller is missing. */
+int limits_open(struct limits *limits, const struct plan *plan, const char *id,
+		struct csn_error *err);
+
+/* Files for a process to enter (-1: none), for struct backend_start. */
+void limits_enter_fds(const struct limits *limits, int ret_agent[3], int ret_cmd[3]);
+
+/* RLIMIT_DATA for each process: PLAN_UNLIMITED where a controller holds memory. */
+uint64_t limits_data_bytes(const struct limits *limits);
+
+/* The sandbox is up: `pid` is its first process. Opens the scratch file system for sampling. */
+void limits_watch(struct limits *limits, pid_t pid);
+
+/* What a look at counters says. */
+enum limits_state { LIMITS_FINE, LIMITS_MEMORY };
+
+/* Looks at counters and samples, adds facts; `now_ms` sets the next tick. */
+enum limits_state limits_tick(struct limits *limits, pid_t pid, uint64_t now_ms,
+			      struct violations *violations);
+
+/* Reads final counters and adds facts about them. `max_rss` of reaped processes in bytes. */
+enum limits_state limits_finish(struct limits *limits, uint64_t max_rss,
+				struct violations *violations);
+
+/* Kills what is left in the groups and removes them. */
+void limits_close(struct limits *limits);
+
+/* Peak memory in bytes by the best means, and its name. */
+uint64_t limits_peak(const struct limits *limits, uint64_t max_rss);
+
+/* {"memory":"cgroup",…}: by which means each limit is held. A new object. */
+json_t *limits_means(const struct limits *limits);
+
+/* enum plan_feature bits that the controllers add. */
+uint64_t limits_enforces(const struct limits *limits);

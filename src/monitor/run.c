@@ -1,0 +1,304 @@
+/*
+ * One command behind a wall, from a decided plan to a typed result: the order of things.
+ *
+ *   prepare   what must be known before a process exists: hidden files, environment, groups
+ *   start     the wall builds itself in its own process …
+ *   record    … while this one opens the record; nothing is executed before it exists
+ *   loop      until the command is over
+ *   finish    kill what is left, reap, read counters, write the result, close the chain
+ */
+#include "monitor/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "monitor/agent_file.h"
+#include "monitor/env.h"
+#include "monitor/hide.h"
+#include "monitor/run_private.h"
+#include "monitor/toolchain.h"
+
+enum { ARENA_QUOTA = 16 << 20, KEEP_MAX = 10 << 20 };
+
+static void mark(struct run *run, enum run_phase phase)
+{
+	run->phase_us[phase] = run_elapsed_us(run, clock_now_us());
+}
+
+static uint64_t kept_bytes(const struct run *run)
+{
+	uint64_t cap = run->plan->limits.output_bytes;
+
+	if (!run->setup->run_root)
+		return 0;
+	return cap < KEEP_MAX ? cap : KEEP_MAX;
+}
+
+static void run_init(struct run *run, const struct run_setup *setup)
+{
+	*run = (struct run){ .setup = setup, .plan = setup->plan, .wall = WALL_NONE,
+			     .signal_fd = -1, .cleaner_fd = -1, .kill_at_ms = CLOCK_NEVER,
+			     .exit_code = -1, .input_window = RUN_WINDOW };
+	run->started_us = clock_now_us();
+	run->started_wall_ms = clock_wall_ms();
+	arena_init(&run->arena, ARENA_QUOTA);
+	violations_init(&run->violations, run->plan, run_log_violation, run);
+	record_open_none(&run->record);
+	channel_init(&run->channel, -1);
+	run->limits = (struct limits){ .plan = run->plan, .oom_fd = -1, .scratch_fd = -1 };
+	cgroup_init(&run->limits.group);
+	sink_init(&run->out, setup->stdout_fd, kept_bytes(run));
+	sink_init(&run->err, setup->stderr_fd, kept_bytes(run));
+	run->is_input_open = setup->stdin_fd >= 0;
+	record_make_id(run->sandbox_id, sizeof run->sandbox_id);
+}
+
+/* Signals become reads; the old handlers matter no more: this process is the monitor now. */
+static int take_signals(struct run *run)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGWINCH);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return run->signal_fd < 0 ? csn_fail(&run->error, -errno, "start", "no signalfd: %m") : 0;
+}
+
+static int prepare_view(struct run *run)
+{
+	struct env_facts facts = { .caller = run->setup->caller_env,
+				   .has_tty = run->setup->tty_fd >= 0 };
+	struct toolchain toolchain = { 0 };
+	int r = hide_find(run->plan, &run->arena, &run->hidden, &run->error);
+
+	if (r >= 0 && run->plan->toolchains_auto)
+		r = toolchain_find(run->plan, run->setup->argv, run->setup->caller_env, &run->arena,
+				   &toolchain);
+	if (r < 0)
+		return r;
+	run->toolchains = toolchain.prefixes;
+	run->frozen = (const char *const *)run->plan->workspace.protect;
+	facts.paths = toolchain.paths;
+	run->env = env_make(run->plan, &facts, &run->arena, &run->passed);
+	return run->env ? 0 : csn_fail(&run->error, -ENOMEM, "start", "out of memory");
+}
+
+static int prepare(struct run *run)
+{
+	int r = backend_choose(run->plan, &run->backend, &run->report, &run->error);
+
+	if (r >= 0)
+		r = take_signals(run);
+	if (r >= 0)
+		r = prepare_view(run);
+	if (r >= 0)
+		r = limits_open(&run->limits, run->plan, run->sandbox_id, &run->error);
+	mark(run, PHASE_PREPARED);
+	return r;
+}
+
+static int open_record(struct run *run)
+{
+	int r;
+
+	if (!run->setup->run_root)
+		return 0;
+	r = record_open(&run->record, run->setup->run_root, &run->error);
+	if (r >= 0)
+		snprintf(run->sandbox_id, sizeof run->sandbox_id, "%s", run->record.run_id);
+	return r;
+}
+
+static int write_state(struct run *run)
+{
+	json_t *state;
+
+	if (run->record.dir_fd < 0)
+		return 0;
+	state = json_pack("{s:s, s:s, s:s}", "status", "running", "cwd", run->setup->cwd, "command",
+			  run->setup->text ? run->setup->text : run->setup->argv[0]);
+	if (record_write_state(&run->record, state, &run->error) < 0)
+		run->record.chain.is_incomplete = true;
+	json_decref(state);
+	return 0;
+}
+
+/* The upper of a copy-on-write workspace lies in the record: diff and commit find it there. */
+static int make_layer(struct run *run)
+{
+	static const char *const parts[] = { "cow", "cow/upper", "cow/work" };
+
+	if (!run->plan->workspace.host || run->plan->workspace.access != ACCESS_COW)
+		return 0;
+	if (run->record.dir_fd < 0)
+		return csn_fail(&run->error, -EINVAL, "workspace",
+				"a copy-on-write workspace keeps its changes in the run's record: "
+				"leave out --no-record, or use -w PATH:ro");
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (mkdirat(run->record.dir_fd, parts[i], i == 1 ? 0755 : 0700) < 0)
+			return csn_fail(&run->error, -errno, "workspace",
+					"cannot make the layer of the copy-on-write workspace: %m");
+	snprintf(run->cow_dir, sizeof run->cow_dir, "%s/%s/cow", run->setup->run_root,
+		 run->record.run_id);
+	return 0;
+}
+
+static int start_wall(struct run *run)
+{
+	struct backend_start how = {
+		.sandbox_id = run->sandbox_id,
+		.hidden = run->hidden,
+		.frozen = run->frozen,
+		.toolchains = run->toolchains,
+		.cow_dir = run->cow_dir[0] ? run->cow_dir : NULL,
+		.data_bytes = limits_data_bytes(&run->limits),
+	};
+	_cleanup_fd_ int agent_fd = -1;
+	int r = agent_file_open(&agent_fd, &run->error);
+
+	if (r < 0)
+		return r;
+	how.agent_fd = agent_fd;
+	limits_enter_fds(&run->limits, how.agent_enter, how.cmd_enter);
+	r = run->backend->start(run->plan, &how, &run->wall, &run->error);
+	run->channel.fd = run->wall.stream;
+	mark(run, PHASE_CLONED);
+	return r;
+}
+
+/* A step of the lockdown that failed left its sentence in the pipe. */
+static void read_failure(struct run *run)
+{
+	struct csn_error err;
+
+	if (run->error.code || run->wall.failure < 0 ||
+	    fd_set_nonblock(run->wall.failure, 1) < 0 ||
+	    read(run->wall.failure, &err, sizeof err) != sizeof err)
+		return;
+	err.stage[sizeof err.stage - 1] = err.text[sizeof err.text - 1] = 0;
+	run->error = err;
+}
+
+static void settle_ending(struct run *run)
+{
+	if (run->ending == END_NONE && run->is_replied)
+		run->ending = run->signal ? END_SIGNALED : END_EXITED;
+	if (run->ending == END_NONE) {
+		read_failure(run);
+		run->ending = run->is_executing ? END_LOST : END_START_FAILED;
+	}
+	if (!run->error.code && (run->ending == END_LOST || run->ending == END_START_FAILED))
+		csn_fail(&run->error, -EPIPE, "sandbox", "the sandbox ended without a word");
+	if (run->ending == END_START_FAILED && !run->exec_error[0])
+		run->exit_code = 125;
+}
+
+static void save_output(struct run *run)
+{
+	static const char *const names[] = { "logs/stdout", "logs/stderr" };
+	const struct sink *sinks[] = { &run->out, &run->err };
+
+	for (int i = 0; i < 2 && run->record.dir_fd >= 0; i++) {
+		_cleanup_fd_ int fd = -1;
+
+		if (sinks[i]->total == 0)
+			continue;
+		fd = openat(run->record.dir_fd, names[i],
+			    O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd < 0 || sink_save(sinks[i], fd) < 0)
+			run->record.chain.is_incomplete = true;
+	}
+}
+
+/* The OOM killer may have taken the agent too: the reason stays memory. */
+static void finish(struct run *run)
+{
+	read_failure(run);
+	run_destroy(run);
+	if (limits_finish(&run->limits, run->max_rss, &run->violations) == LIMITS_MEMORY &&
+	    (run->ending == END_NONE || run->ending == END_LOST))
+		run->ending = END_MEMORY;
+	mark(run, PHASE_GONE);
+	settle_ending(run);
+	run_log_end(run);
+	save_output(run);
+}
+
+static int run_started(struct run *run)
+{
+	int r = prepare(run);
+
+	if (r >= 0 && run->plan->workspace.access == ACCESS_COW)
+		r = open_record(run);
+	if (r >= 0)
+		r = make_layer(run);
+	if (r >= 0)
+		r = start_wall(run);
+	if (r >= 0 && run->record.dir_fd < 0)
+		r = open_record(run);
+	if (r < 0)
+		return r;
+	write_state(run);
+	run_log_start(run);
+	return run_send_call(run);
+}
+
+static void run_done(struct run *run)
+{
+	limits_close(&run->limits);
+	channel_done(&run->channel);
+	sink_done(&run->out);
+	sink_done(&run->err);
+	violations_done(&run->violations);
+	record_done(&run->record);
+	run->signal_fd = fd_close(run->signal_fd);
+	arena_done(&run->arena);
+}
+
+int run_execute(const struct run_setup *setup, struct run_outcome *ret_outcome)
+{
+	struct run run;
+	int signal;
+
+	run_init(&run, setup);
+	if (run_started(&run) >= 0)
+		run_loop(&run);
+	else
+		run.ending = END_START_FAILED;
+	finish(&run);
+	*ret_outcome = (struct run_outcome){ .error = run.error };
+	ret_outcome->result = run_result(&run);
+	if (ret_outcome->result && run.record.dir_fd >= 0)
+		ret_outcome->is_recorded =
+			record_close(&run.record, ret_outcome->result, NULL) >= 0;
+	signal = run.signal ? run.signal : run.end_signal;
+	if (run.ending == END_CANCELLED)
+		signal = run.end_signal;
+	ret_outcome->status = ending_status(run.ending, run.exit_code, signal);
+	snprintf(ret_outcome->run_id, sizeof ret_outcome->run_id, "%s", run.sandbox_id);
+	run_done(&run);
+	return ret_outcome->result ? 0 : -ENOMEM;
+}
+
+void run_outcome_done(struct run_outcome *outcome)
+{
+	json_decref(outcome->result);
+	outcome->result = NULL;
+}

@@ -1,0 +1,41 @@
+/*
+ * run - one command behind a wall, from a decided plan to a typed result
+ *
+ * What `caisson run` is: this process is the monitor. run_execute() refuses, starts, watches,
+ * ends and accounts; it returns when the sandbox is gone and the record is closed. Every way
+ * the command can end is a result, not an error; what went wrong on our side is one `error`
+ * object in the same result.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "plan/plan.h"
+
+struct run_setup {
+	const struct plan *plan;
+	const char *const *argv;       /* NULL-terminated; NULL with `text` */
+	const char *text;	       /* for bash, or sh where there is no bash */
+	const char *cwd;	       /* inside */
+	const char *const *caller_env; /* "NAME=VALUE", for what the plan passes and for PATH */
+	int stdin_fd;		       /* -1: the command's input is empty */
+	int stdout_fd, stderr_fd;      /* -1: kept in the record only */
+	int tty_fd;		       /* the caller's terminal when the command gets a pty; -1 */
+	const char *run_root;	       /* NULL: no record */
+	const char *const *tags;       /* NULL-terminated, may be NULL */
+};
+
+struct run_outcome {
+	int status;	   /* what the CLI exits with */
+	json_t *result;	   /* caisson.result/1, owned */
+	char run_id[40];
+	bool is_recorded;
+	struct csn_error error; /* code 0: none */
+};
+
+/* 0 when a result exists, whatever it says; a negative errno only when out of memory. */
+int run_execute(const struct run_setup *setup, struct run_outcome *ret_outcome);
+void run_outcome_done(struct run_outcome *outcome);

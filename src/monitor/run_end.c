@@ -1,0 +1,144 @@
+/*
+ * Ending a run. The first reason stays; what follows is only how fast. A soft end asks the tree
+ * to terminate and kills it 500 ms later; a hard end kills the wall's first process at once,
+ * and the kernel takes everything in its pid namespace with it.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "monitor/run_private.h"
+#include "os/sys.h"
+
+static void kill_wall(struct run *run)
+{
+	if (run->is_killed)
+		return;
+	run->is_killed = true;
+	run->kill_at_ms = CLOCK_NEVER;
+	if (run->wall.pidfd >= 0)
+		sys_pidfd_signal(run->wall.pidfd, SIGKILL);
+	if (run->limits.has_group)
+		cgroup_kill(&run->limits.group, 0);
+}
+
+void run_end(struct run *run, enum ending ending, bool is_soft)
+{
+	if (run->ending == END_NONE)
+		run->ending = ending;
+	if (!is_soft) {
+		kill_wall(run);
+		return;
+	}
+	if (run->kill_at_ms == CLOCK_NEVER && !run->is_killed) {
+		run_send_signal(run, SIGTERM);
+		run->kill_at_ms = clock_now_ms() + KILL_AFTER_MS;
+	}
+}
+
+void run_lose(struct run *run)
+{
+	run_end(run, run->is_executing ? END_LOST : END_START_FAILED, false);
+	if (run->ending == END_START_FAILED)
+		run->exit_code = -1;
+}
+
+void run_interrupt(struct run *run, int signal)
+{
+	bool is_first = run->end_signal == 0;
+
+	if (is_first)
+		run->end_signal = signal;
+	if (run->ending == END_NONE)
+		run->ending = END_CANCELLED;
+	if (!is_first || !run->is_executing) {
+		kill_wall(run);
+		return;
+	}
+	run_send_signal(run, signal);
+	run->kill_at_ms = clock_now_ms() + INTERRUPT_MS;
+}
+
+static void add_timeout_fact(struct run *run, const char *clock, uint64_t limit_ms)
+{
+	struct fact fact;
+
+	fact_init(&fact, FACT_TIMEOUT, SOURCE_CLOCK);
+	fact_print(fact.rule, sizeof fact.rule, "limits.%s", clock);
+	fact_print(fact.detail.text, sizeof fact.detail.text, "clock %s, limit %llu ms", clock,
+		   (unsigned long long)limit_ms);
+	violations_add(&run->violations, &fact);
+}
+
+struct deadline {
+	const char *clock;
+	uint64_t limit_ms;
+	uint64_t at_ms;
+};
+
+/* The clock that runs out first: startup until the program is executed, then command and budget. */
+static struct deadline next_deadline(const struct run *run)
+{
+	const struct plan_limits *limits = &run->plan->limits;
+	struct deadline next = { "startup", limits->startup_ms, CLOCK_NEVER };
+	uint64_t from_ms = run->started_us / 1000;
+
+	if (run->is_executing) {
+		bool is_budget = limits->budget_ms < limits->command_ms;
+
+		next.clock = is_budget ? "budget" : "command";
+		next.limit_ms = is_budget ? limits->budget_ms : limits->command_ms;
+		from_ms += run->phase_us[PHASE_EXEC] / 1000;
+	}
+	if (next.limit_ms != PLAN_UNLIMITED)
+		next.at_ms = from_ms + next.limit_ms;
+	return next;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+int run_clocks(struct run *run, uint64_t now_ms)
+{
+	struct deadline deadline = next_deadline(run);
+	uint64_t next = run->kill_at_ms;
+
+	if (run->kill_at_ms <= now_ms)
+		kill_wall(run);
+	if (run->ending == END_NONE && deadline.at_ms <= now_ms) {
+		run->clock = deadline.clock;
+		add_timeout_fact(run, deadline.clock, deadline.limit_ms);
+		run_end(run, END_TIMEOUT, run->is_executing);
+	}
+	if (run->is_executing && run->ending == END_NONE &&
+	    limits_tick(&run->limits, run->wall.pid, now_ms, &run->violations) == LIMITS_MEMORY)
+		run_end(run, END_MEMORY, false);
+	if (run->violations.wants_end && run->ending == END_NONE)
+		run_end(run, END_VIOLATION, false);
+	next = earlier(run->kill_at_ms, run->ending == END_NONE ? deadline.at_ms : CLOCK_NEVER);
+	if (run->is_executing && run->ending == END_NONE)
+		next = earlier(next, run->limits.next_tick_ms);
+	if (next == CLOCK_NEVER)
+		return -1;
+	return next <= now_ms ? 0 : next - now_ms > 60000 ? 60000 : (int)(next - now_ms);
+}
+
+void run_destroy(struct run *run)
+{
+	if (run->wall.pid > 0) {
+		int status;
+
+		kill_wall(run);
+		while (wait4(run->wall.pid, &status, __WALL, &run->usage) < 0 && errno == EINTR)
+			;
+		run->wall.pid = -1;
+		run->wall.pidfd = fd_close(run->wall.pidfd);
+	}
+	notify_free(run->notify);
+	run->notify = NULL;
+	wall_done(&run->wall);
+}

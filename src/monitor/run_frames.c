@@ -1,0 +1,435 @@
+/*
+ * What the agent says and what we say to it. Everything that arrives was checked against the
+ * message table (shape, size, side); here it is checked against the run's state: a frame out
+ * of turn ends the sandbox as lost.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/errno_name.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "monitor/run_private.h"
+#include "os/sys.h"
+#include "wire/frame.h"
+
+/* ---- to the agent ------------------------------------------------------------------------ */
+
+static size_t count_texts(const char *const *texts)
+{
+	size_t n = 0;
+
+	while (texts && texts[n])
+		n++;
+	return n;
+}
+
+static void emit_env(struct emit *emit, char *const *env)
+{
+	size_t n = count_texts((const char *const *)env);
+
+	emit_map(emit, (uint32_t)n);
+	for (size_t i = 0; i < n; i++) {
+		size_t name = strcspn(env[i], "=");
+
+		emit_binary(emit, env[i], name);
+		emit_text(emit, env[i] + name + 1);
+	}
+}
+
+static void emit_argv(struct emit *emit, const struct run_setup *setup)
+{
+	size_t n = count_texts(setup->argv);
+
+	if (setup->text) {
+		emit_atom(emit, "command");
+		emit_text(emit, setup->text);
+		return;
+	}
+	emit_atom(emit, "argv");
+	emit_list(emit, (uint32_t)n);
+	for (size_t i = 0; i < n; i++)
+		emit_text(emit, setup->argv[i]);
+	emit_nil(emit);
+}
+
+static const char *profile_for(const struct run *run)
+{
+	bool is_landlock = strcmp(run->backend->name, "landlock") == 0;
+
+	if (run->plan->observe_reads)
+		return is_landlock ? "landlock-reads" : "command-reads";
+	return is_landlock ? "landlock" : "command";
+}
+
+static void emit_bool_key(struct emit *emit, const char *key, bool value)
+{
+	emit_atom(emit, key);
+	emit_bool(emit, value);
+}
+
+static int send_init(struct run *run)
+{
+	struct emit emit = channel_frame(&run->channel);
+	const char *workspace = run->plan->workspace.host ? run->plan->workspace.at : "/tmp";
+
+	emit_tuple(&emit, 2);
+	emit_atom(&emit, "init");
+	emit_map(&emit, 3);
+	emit_atom(&emit, "workspace");
+	emit_text(&emit, workspace);
+	emit_atom(&emit, "profile");
+	emit_text(&emit, profile_for(run));
+	emit_bool_key(&emit, "listener", run->wall.listeners >= 0);
+	return channel_send(&run->channel, &emit);
+}
+
+static struct winsize window_size(int fd)
+{
+	struct winsize size = { .ws_row = 24, .ws_col = 80 };
+
+	if (fd >= 0)
+		ioctl(fd, TIOCGWINSZ, &size);
+	return size;
+}
+
+int run_send_call(struct run *run)
+{
+	const struct run_setup *setup = run->setup;
+	bool has_tty = setup->tty_fd >= 0;
+	struct winsize size = window_size(setup->tty_fd);
+	int r = send_init(run);
+	struct emit emit = channel_frame(&run->channel);
+
+	emit_tuple(&emit, 4);
+	emit_atom(&emit, "call");
+	emit_int(&emit, RUN_REF);
+	emit_atom(&emit, "exec");
+	emit_map(&emit, has_tty ? 7 : 4);
+	emit_argv(&emit, setup);
+	emit_atom(&emit, "cwd");
+	emit_text(&emit, setup->cwd);
+	emit_atom(&emit, "env");
+	emit_env(&emit, run->env);
+	emit_bool_key(&emit, "stdin", setup->stdin_fd >= 0);
+	if (has_tty) {
+		emit_bool_key(&emit, "tty", true);
+		emit_atom(&emit, "rows");
+		emit_int(&emit, size.ws_row);
+		emit_atom(&emit, "cols");
+		emit_int(&emit, size.ws_col);
+	}
+	if (r >= 0)
+		r = channel_send(&run->channel, &emit);
+	return r < 0 ? csn_fail(&run->error, -E2BIG, "exec",
+				"arguments and environment together are too long: at most 2 MiB")
+		     : 0;
+}
+
+static void send_numbers(struct run *run, const char *name, const int64_t *values, uint32_t count)
+{
+	struct emit emit = channel_frame(&run->channel);
+
+	emit_tuple(&emit, count + 1);
+	emit_atom(&emit, name);
+	for (uint32_t i = 0; i < count; i++)
+		emit_int(&emit, values[i]);
+	channel_send(&run->channel, &emit);
+}
+
+void run_send_signal(struct run *run, int signal)
+{
+	const int64_t values[] = { RUN_REF, signal };
+
+	send_numbers(run, "signal", values, 2);
+}
+
+void run_send_window(struct run *run, size_t bytes)
+{
+	const int64_t values[] = { RUN_REF, (int64_t)bytes };
+
+	send_numbers(run, "window", values, 2);
+}
+
+void run_send_resize(struct run *run)
+{
+	struct winsize size = window_size(run->setup->tty_fd);
+	const int64_t values[] = { RUN_REF, size.ws_row, size.ws_col };
+
+	if (run->setup->tty_fd >= 0)
+		send_numbers(run, "resize", values, 3);
+}
+
+static void send_input(struct run *run, const void *data, size_t size)
+{
+	struct emit emit = channel_frame(&run->channel);
+
+	emit_tuple(&emit, 4);
+	emit_atom(&emit, "data");
+	emit_int(&emit, RUN_REF);
+	emit_atom(&emit, "stdin");
+	if (size > 0)
+		emit_binary(&emit, data, size);
+	else
+		emit_atom(&emit, "eof");
+	channel_send(&run->channel, &emit);
+}
+
+void run_pump_input(struct run *run)
+{
+	char data[FRAME_PIECE];
+	size_t want = run->input_window < FRAME_PIECE ? (size_t)run->input_window : FRAME_PIECE;
+	ssize_t n = read(run->setup->stdin_fd, data, want);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		run->is_input_open = false;
+		send_input(run, NULL, 0);
+		return;
+	}
+	run->input_window -= n;
+	send_input(run, data, (size_t)n);
+}
+
+/* ---- from the agent ------------------------------------------------------------------------ */
+
+static int out_of_turn(struct csn_error *err, const char *what)
+{
+	return csn_fail(err, -EBADMSG, "wire", "the agent sent %s out of turn", what);
+}
+
+static int on_ready(struct run *run, const struct term *items, struct csn_error *err)
+{
+	(void)items;
+	if (run->is_ready)
+		return out_of_turn(err, "ready");
+	run->is_ready = true;
+	run->phase_us[PHASE_READY] = run_elapsed_us(run, clock_now_us());
+	if (run->wall.listeners < 0) {
+		run->is_executing = true;
+		run->phase_us[PHASE_EXEC] = run->phase_us[PHASE_READY];
+	}
+	return 0;
+}
+
+static int64_t integer_or(const struct term *map, const char *key, int64_t otherwise)
+{
+	const struct term *term = term_get(map, key);
+
+	return term && term->type == TERM_INT ? term->integer : otherwise;
+}
+
+static void copy_atom(const struct term *map, const char *key, char *ret_text, size_t size)
+{
+	const struct term *term = term_get(map, key);
+
+	if (term)
+		snprintf(ret_text, size, "%.*s", (int)term->bytes.size,
+			 (const char *)term->bytes.data);
+}
+
+static void take_exec_failure(struct run *run)
+{
+	int error = errno_number(run->exec_error);
+	const char *name = run->setup->argv ? run->setup->argv[0] : "the shell";
+
+	run->ending = run->ending == END_NONE ? END_START_FAILED : run->ending;
+	run->exit_code = error == ENOENT ? 127 : 126;
+	if (strcmp(run->exec_stage, "exec") != 0)
+		csn_fail(&run->error, error ? -error : -EIO, "exec",
+			 "the command's %s step failed: %s", run->exec_stage, run->exec_error);
+	else if (error == ENOENT)
+		csn_fail(&run->error, -ENOENT, "exec",
+			 "%s was not found inside. What the program sees is the workspace, the "
+			 "system folders and the mounts: caisson policy explain lists them", name);
+	else
+		csn_fail(&run->error, error ? -error : -EIO, "exec", "%s cannot be executed: %s",
+			 name, strerror(error));
+}
+
+static int on_reply(struct run *run, const struct term *items, struct csn_error *err)
+{
+	const struct frame_verb *verb =
+		frame_find_verb(&(struct term){ .type = TERM_ATOM,
+						.bytes = { (const uint8_t *)"exec", 4 } });
+	int r;
+
+	if (items[1].integer != RUN_REF || run->is_replied || !run->is_ready)
+		return out_of_turn(err, "a reply");
+	r = frame_check_map(verb->result, &items[2], err);
+	if (r < 0)
+		return r;
+	run->is_replied = true;
+	run->phase_us[PHASE_LEADER_END] = run_elapsed_us(run, clock_now_us());
+	run->exit_code = (int)integer_or(&items[2], "exit_code", -1);
+	run->signal = (int)integer_or(&items[2], "signal", 0);
+	run->cpu_us = (uint64_t)(integer_or(&items[2], "user_us", 0) +
+				 integer_or(&items[2], "system_us", 0));
+	run->max_rss = (uint64_t)integer_or(&items[2], "max_rss_bytes", 0);
+	copy_atom(&items[2], "error", run->exec_error, sizeof run->exec_error);
+	copy_atom(&items[2], "stage", run->exec_stage, sizeof run->exec_stage);
+	if (run->exec_error[0])
+		take_exec_failure(run);
+	return 0;
+}
+
+static int on_failed(struct run *run, const struct term *items, struct csn_error *err)
+{
+	if (items[1].integer != RUN_REF || run->is_replied || !run->is_ready)
+		return out_of_turn(err, "a failure");
+	run->is_replied = true;
+	csn_fail(&run->error, -EIO, "exec", "the agent refused the command: %.*s",
+		 (int)items[3].bytes.size, (const char *)items[3].bytes.data);
+	run_lose(run);
+	return 0;
+}
+
+static void add_output_fact(struct run *run)
+{
+	struct fact fact;
+	char limit[32];
+
+	str_format_size(run->plan->limits.output_bytes, limit, sizeof limit);
+	fact_init(&fact, FACT_OUTPUT_LIMIT, SOURCE_COUNTER);
+	fact_print(fact.rule, sizeof fact.rule, "limits.output");
+	fact_print(fact.detail.text, sizeof fact.detail.text, "limit %s", limit);
+	violations_add(&run->violations, &fact);
+}
+
+static int on_data(struct run *run, const struct term *items, struct csn_error *err)
+{
+	struct sink *sink = term_is_atom(&items[2], "stderr") ? &run->err : &run->out;
+	uint64_t left = run->plan->limits.output_bytes - run->out.total - run->err.total;
+	size_t size = items[3].bytes.size;
+
+	if (items[1].integer != RUN_REF || run->is_replied || !run->is_ready)
+		return out_of_turn(err, "data");
+	if (buf_size(&sink->queue) + size > RUN_WINDOW + FRAME_PIECE)
+		return csn_fail(err, -EBADMSG, "wire", "the agent overran its window");
+	if (run->ending == END_OUTPUT)
+		return 0;
+	if (size > left) {
+		size = (size_t)left;
+		add_output_fact(run);
+		run_end(run, END_OUTPUT, false);
+	}
+	if (sink_add(sink, items[3].bytes.data, size) < 0)
+		return csn_fail(err, -ENOMEM, "output", "out of memory");
+	if (sink->fd < 0 || sink->is_gone)
+		run_send_window(run, size);
+	return 0;
+}
+
+static int on_window(struct run *run, const struct term *items, struct csn_error *err)
+{
+	(void)err;
+	run->input_window += items[2].integer;
+	if (run->input_window > RUN_WINDOW)
+		run->input_window = RUN_WINDOW;
+	return 0;
+}
+
+static int on_ignored(struct run *run, const struct term *items, struct csn_error *err)
+{
+	(void)run;
+	(void)items;
+	(void)err;
+	return 0;
+}
+
+typedef int (*frame_handler)(struct run *run, const struct term *items, struct csn_error *err);
+
+static const frame_handler handlers[] = {
+	[FRAME_READY] = on_ready,	  [FRAME_REPLY] = on_reply,   [FRAME_FAILED] = on_failed,
+	[FRAME_DATA_OUT] = on_data,	  [FRAME_WINDOW_OUT] = on_window,
+	[FRAME_FACT] = on_ignored, /* our agent sends none: what it saw is not ours to believe */
+	[FRAME_BYE] = on_ignored,
+};
+
+int run_handle_frame(void *data, int index, const struct term *items, struct csn_error *err)
+{
+	if (index < 0 || (size_t)index >= sizeof handlers / sizeof *handlers || !handlers[index])
+		return out_of_turn(err, "a message of ours");
+	return handlers[index](data, items, err);
+}
+
+/* ---- the listener ---------------------------------------------------------------------------- */
+
+/* The number of a descriptor in another process, and, from the kernel, which process. */
+static int receive_number(int socket_fd, int *ret_number, pid_t *ret_pid)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(struct ucred))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec iov = { ret_number, sizeof *ret_number };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+				  .msg_controllen = sizeof control };
+	struct ucred credentials;
+	struct cmsghdr *header;
+
+	if (recvmsg(socket_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof *ret_number)
+		return -EBADMSG;
+	header = CMSG_FIRSTHDR(&message);
+	if (!header || header->cmsg_type != SCM_CREDENTIALS)
+		return -EBADMSG;
+	memcpy(&credentials, CMSG_DATA(header), sizeof credentials);
+	*ret_pid = credentials.pid;
+	return credentials.pid > 0 ? 0 : -EBADMSG;
+}
+
+static int fetch(struct run *run, int *ret_listener)
+{
+	_cleanup_fd_ int pidfd = -1;
+	int number, r;
+	pid_t pid;
+
+	r = receive_number(run->wall.listeners, &number, &pid);
+	if (r < 0)
+		return csn_fail(&run->error, r, "notify", "no listener was announced");
+	pidfd = sys_pidfd_open(pid);
+	r = pidfd < 0 ? pidfd : sys_pidfd_getfd(pidfd, number);
+	if (r < 0)
+		return csn_fail(&run->error, r, "notify",
+				"cannot take the command's listener (%s): another process's "
+				"descriptors are closed to us here, as with kernel.yama.ptrace_scope "
+				"above 1", errno_name(-r));
+	*ret_listener = r;
+	return 0;
+}
+
+void run_take_listener(struct run *run)
+{
+	struct notify_setup setup = {
+		.plan = run->plan,
+		.profile = profile_for(run),
+		.violations = &run->violations,
+		.scratch_fd = run->limits.scratch_fd,
+		.has_own_view = run->backend->tier >= TIER_BALANCED,
+	};
+	int listener = -1;
+
+	if (run->notify || !run->is_ready) {
+		csn_fail(&run->error, -EBADMSG, "notify", "a listener was announced out of turn");
+		run_lose(run);
+		return;
+	}
+	limits_watch(&run->limits, run->wall.pid);
+	setup.scratch_fd = run->limits.scratch_fd;
+	if (fetch(run, &listener) < 0 ||
+	    notify_new(listener, &setup, &run->notify, &run->error) < 0) {
+		run_lose(run);
+		return;
+	}
+	run->is_executing = true;
+	run->phase_us[PHASE_EXEC] = run_elapsed_us(run, clock_now_us());
+	run_log_exec(run);
+	if (write(run->wall.listeners, "g", 1) != 1)
+		run_lose(run);
+}

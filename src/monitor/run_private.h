@@ -1,0 +1,137 @@
+/*
+ * run_private - the state of one run, shared by the files run*.c and by nobody else
+ *
+ *   run.c         prepare, start, end, account: the order of things
+ *   run_loop.c    one poll loop: who is ready, which clock is next
+ *   run_frames.c  what the agent says, what we say to it
+ *   run_end.c     ending a run: reasons, signals, deadlines
+ *   run_result.c  result.json and the events of the audit log
+ */
+#pragma once
+
+#include <poll.h>
+#include <sys/resource.h>
+#include <termios.h>
+
+#include "audit/audit.h"
+#include "backend/backend.h"
+#include "base/arena.h"
+#include "monitor/channel.h"
+#include "monitor/ending.h"
+#include "monitor/limits.h"
+#include "monitor/notify.h"
+#include "monitor/run.h"
+#include "monitor/sink.h"
+#include "monitor/violations.h"
+
+enum { RUN_REF = 1, RUN_WINDOW = 256 << 10, KILL_AFTER_MS = 500, INTERRUPT_MS = 1000 };
+
+/* Phases of a run, in microseconds since its start; 0: not reached. For `timings`. */
+enum run_phase { PHASE_PREPARED, PHASE_CLONED, PHASE_READY, PHASE_EXEC, PHASE_LEADER_END,
+		 PHASE_GONE, PHASE_COUNT };
+
+struct run {
+	const struct run_setup *setup;
+	const struct plan *plan;
+	struct arena arena;
+	struct csn_error error; /* our own failure, code 0: none */
+
+	const struct backend *backend;
+	struct backend_report report;
+	struct wall wall;
+	struct channel channel;
+	struct limits limits;
+	struct violations violations;
+	struct notify *notify;
+	struct record record;
+	int signal_fd;
+	int cleaner_fd;
+
+	char sandbox_id[RUN_ID_SIZE];
+	int64_t started_wall_ms;
+	uint64_t started_us;
+	uint64_t phase_us[PHASE_COUNT];
+
+	char **env;
+	const char *const *passed; /* names */
+	const char *const *hidden;
+	const char *const *frozen;
+	const char *const *toolchains;
+	char cow_dir[4096];
+
+	struct sink out, err;
+	bool is_input_open;
+	int64_t input_window;
+	bool is_raw;
+	struct termios saved_tty;
+
+	bool is_ready;	   /* the agent answered init */
+	bool is_executing; /* the program's exec is allowed (listener held) */
+	bool is_replied;   /* the agent told the end of the command */
+	bool is_wall_over; /* the wall's first process ended */
+
+	enum ending ending;
+	const char *clock;  /* of a timeout */
+	int end_signal;	    /* of cancelled: the signal we got */
+	uint64_t kill_at_ms; /* CLOCK_NEVER: not asked to */
+	bool is_killed;
+
+	int exit_code;	 /* -1: null */
+	int signal;	 /* 0: null */
+	char exec_error[32];
+	char exec_stage[32];
+	uint64_t cpu_us;
+	uint64_t max_rss;
+	struct rusage usage;
+};
+
+/* ---- run_end.c ---- */
+
+/* Ends the run for a reason; the first reason stays. `is_soft`: TERM first, KILL after 500 ms. */
+void run_end(struct run *run, enum ending ending, bool is_soft);
+
+/* Ends it as lost or start_failed, with what `run->error` says. */
+void run_lose(struct run *run);
+
+/* A signal that caisson got. */
+void run_interrupt(struct run *run, int signal);
+
+/* Looks at all clocks; returns ms until the next one, -1: none. */
+int run_clocks(struct run *run, uint64_t now_ms);
+
+/* Kills the wall and reaps it, whatever state it is in. */
+void run_destroy(struct run *run);
+
+/* ---- run_frames.c ---- */
+
+/* Queues {init, …} and {call, …}. 0 or a negative errno with a sentence in run->error. */
+int run_send_call(struct run *run);
+void run_send_signal(struct run *run, int signal);
+void run_send_resize(struct run *run);
+void run_send_window(struct run *run, size_t bytes);
+
+/* Reads the caller's stdin once and passes it on. */
+void run_pump_input(struct run *run);
+
+/* For channel_read(). */
+int run_handle_frame(void *data, int index, const struct term *items, struct csn_error *err);
+
+/* A command announced its listener. */
+void run_take_listener(struct run *run);
+
+/* ---- run_loop.c ---- */
+
+void run_loop(struct run *run);
+
+/* ---- run_result.c ---- */
+
+void run_log_start(struct run *run);
+void run_log_exec(struct run *run);
+void run_log_violation(const struct fact *fact, void *data);
+json_t *run_result(struct run *run);
+void run_log_end(struct run *run);
+
+static inline uint64_t run_elapsed_us(const struct run *run, uint64_t now_us)
+{
+	return now_us - run->started_us;
+}

@@ -1,0 +1,276 @@
+/*
+ * The account of a run: result.json (schema caisson.result/1) and the events of the audit log.
+ * Texts from inside were made valid UTF-8 where they became facts; here data becomes JSON.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/clock.h"
+#include "base/errno_name.h"
+#include "base/str.h"
+#include "launch/launch.h"
+#include "monitor/run_private.h"
+#include "os/landlock.h"
+
+static const char *const phase_names[PHASE_COUNT] = {
+	[PHASE_PREPARED] = "prepared_us", [PHASE_CLONED] = "cloned_us",
+	[PHASE_READY] = "ready_us",	  [PHASE_EXEC] = "exec_us",
+	[PHASE_LEADER_END] = "leader_end_us", [PHASE_GONE] = "gone_us",
+};
+
+static json_t *texts(const char *const *list)
+{
+	json_t *array = json_array();
+
+	for (; list && *list; list++)
+		json_array_append_new(array, redact_text(NULL, *list, strlen(*list)));
+	return array;
+}
+
+static json_t *command_json(const struct run_setup *setup)
+{
+	if (setup->text)
+		return json_pack("[s, s, o]", "sh", "-c",
+				 redact_text(NULL, setup->text, strlen(setup->text)));
+	return texts(setup->argv);
+}
+
+static json_t *features_json(uint64_t bits)
+{
+	json_t *array = json_array();
+
+	for (unsigned bit = 0; bit < FEATURE_COUNT; bit++)
+		if (bits >> bit & 1)
+			json_array_append_new(array, json_string(plan_feature_name(bit)));
+	return array;
+}
+
+static json_t *mounts_json(const struct plan *plan)
+{
+	json_t *array = json_array();
+
+	if (plan->workspace.host)
+		json_array_append_new(array,
+				      json_pack("{s:s, s:s, s:s}", "host", plan->workspace.host,
+						"at", plan->workspace.at, "mode",
+						plan_access_name(plan->workspace.access)));
+	for (size_t i = 0; i < plan->mount_count; i++)
+		json_array_append_new(array,
+				      json_pack("{s:s, s:s, s:s}", "host", plan->mounts[i].host,
+						"at", plan->mounts[i].at, "mode",
+						plan_access_name(plan->mounts[i].access)));
+	return array;
+}
+
+static json_t *limit_json(uint64_t value)
+{
+	return value == PLAN_UNLIMITED ? json_null() : json_integer((json_int_t)value);
+}
+
+static json_t *limits_json(const struct run *run)
+{
+	const struct plan_limits *l = &run->plan->limits;
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "command_ms",
+			 limit_json(l->command_ms), "budget_ms", limit_json(l->budget_ms),
+			 "startup_ms", limit_json(l->startup_ms), "idle_ms", limit_json(l->idle_ms),
+			 "cpu_milli", limit_json(l->cpu_milli), "mem_bytes",
+			 limit_json(l->mem_bytes), "processes", limit_json(l->processes),
+			 "output_bytes", limit_json(l->output_bytes), "open_files",
+			 limit_json(l->open_files), "scratch_bytes", limit_json(l->scratch_bytes),
+			 "means", limits_means(&run->limits));
+}
+
+static json_t *number_or_null(bool has, json_int_t value)
+{
+	return has ? json_integer(value) : json_null();
+}
+
+static json_t *termination_json(const struct run *run)
+{
+	int signal = run->signal ? run->signal : run->end_signal;
+	bool has_code = run->exit_code >= 0 && run->ending != END_START_FAILED;
+
+	return json_pack("{s:s, s:o, s:o, s:o, s:o}", "reason", ending_name(run->ending), "clock",
+			 run->clock ? json_string(run->clock) : json_null(), "exit_code",
+			 number_or_null(has_code, run->exit_code), "signal",
+			 number_or_null(signal > 0, signal), "signal_name",
+			 signal > 0 ? json_string(ending_signal_name(signal)) : json_null());
+}
+
+static uint64_t tree_cpu_us(const struct run *run)
+{
+	const struct timeval *user = &run->usage.ru_utime, *system = &run->usage.ru_stime;
+
+	return (uint64_t)(user->tv_sec + system->tv_sec) * 1000000u +
+	       (uint64_t)(user->tv_usec + system->tv_usec);
+}
+
+static json_t *usage_json(const struct run *run)
+{
+	uint64_t end = run->phase_us[PHASE_LEADER_END] ? run->phase_us[PHASE_LEADER_END]
+						       : run->phase_us[PHASE_GONE];
+	uint64_t start = run->phase_us[PHASE_EXEC];
+	uint64_t cpu = tree_cpu_us(run) > run->cpu_us ? tree_cpu_us(run) : run->cpu_us;
+
+	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:s}", "wall_ms",
+			 start && end > start ? (double)(end - start) / 1000.0 : 0.0, "cpu_ms",
+			 (double)cpu / 1000.0, "mem_peak_bytes",
+			 (json_int_t)limits_peak(&run->limits, run->max_rss), "stdout_bytes",
+			 (json_int_t)run->out.total, "stderr_bytes", (json_int_t)run->err.total,
+			 "output_cut_bytes", (json_int_t)(sink_cut(&run->out) + sink_cut(&run->err)),
+			 "scope", "sandbox");
+}
+
+static json_t *timings_json(const struct run *run)
+{
+	json_t *object = json_object();
+
+	for (int i = 0; i < PHASE_COUNT; i++)
+		if (run->phase_us[i])
+			json_object_set_new(object, phase_names[i],
+					    json_integer((json_int_t)run->phase_us[i]));
+	return object;
+}
+
+static json_t *host_json(void)
+{
+	struct utsname name;
+
+	uname(&name);
+	return json_pack("{s:s, s:s, s:i, s:s}", "kernel", name.release, "arch", name.machine,
+			 "landlock_abi", landlock_abi(), "caisson", CAISSON_VERSION);
+}
+
+static json_t *policy_json(const struct plan *plan)
+{
+	return json_pack("{s:o, s:o, s:b}", "path",
+			 plan->policy_path ? json_string(plan->policy_path) : json_null(), "sha256",
+			 plan->policy_sha256[0] ? json_string(plan->policy_sha256) : json_null(),
+			 "trusted", plan->policy_is_trusted);
+}
+
+static json_t *error_json(const struct csn_error *err)
+{
+	return json_pack("{s:s, s:s, s:o}", "code", errno_name(err->code), "stage", err->stage, "text",
+			 redact_text(NULL, err->text, strlen(err->text)));
+}
+
+/* What this wall and machine can tell, and what they cannot. */
+static void add_observed(const struct run *run, json_t *result)
+{
+	json_t *observed = json_array(), *not_observed = json_array();
+	static const char *const always[] = { "TimeoutViolation", "OutputLimitViolation",
+					      "ScratchLimitViolation" };
+	static const char *const notified[] = { "NetworkAccessViolation",
+						"FilesystemWriteViolation", "SyscallViolation" };
+	bool has_pids = run->limits.has_group && cgroup_has(&run->limits.group, CGROUP_PIDS);
+
+	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
+		json_array_append_new(observed, json_string(always[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(notified); i++)
+		json_array_append_new(run->is_executing ? observed : not_observed,
+				      json_string(notified[i]));
+	json_array_append_new(observed, json_string("MemoryLimitViolation"));
+	json_array_append_new(has_pids ? observed : not_observed,
+			      json_string("ProcessLimitViolation"));
+	json_array_append_new(run->plan->observe_reads ? observed : not_observed,
+			      json_string("FilesystemReadViolation"));
+	json_object_set_new(result, "observed", observed);
+	json_object_set_new(result, "not_observed", not_observed);
+}
+
+json_t *run_result(struct run *run)
+{
+	const struct plan *plan = run->plan;
+	const char *backend = run->backend ? run->backend->runtime : "none";
+	char runtime[64], started[CLOCK_TEXT];
+	json_t *result;
+
+	snprintf(runtime, sizeof runtime, "%s/%s", plan_tier_name(plan->tier), backend);
+	clock_format(run->started_wall_ms, started);
+	result = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "schema", "caisson.result/1",
+			   "run_id", run->sandbox_id, "sandbox_id", run->sandbox_id, "started",
+			   started, "tier", plan_tier_name(plan->tier), "backend", backend,
+			   "runtime", runtime);
+	if (!result)
+		return NULL;
+	json_object_set_new(result, "command", command_json(run->setup));
+	json_object_set_new(result, "cwd", json_string(run->setup->cwd));
+	json_object_set_new(result, "termination", termination_json(run));
+	json_object_set_new(result, "usage", usage_json(run));
+	json_object_set_new(result, "violations", violations_json(&run->violations, NULL));
+	json_object_set_new(result, "enforced",
+			    features_json(run->report.enforces | limits_enforces(&run->limits)));
+	add_observed(run, result);
+	json_object_set_new(result, "limits", limits_json(run));
+	json_object_set_new(result, "mounts", mounts_json(plan));
+	json_object_set_new(result, "hidden", texts(run->hidden));
+	json_object_set_new(result, "network", json_string(plan_network_name(plan->network)));
+	json_object_set_new(result, "policy", policy_json(plan));
+	json_object_set_new(result, "env_passed", texts(run->passed));
+	json_object_set_new(result, "host", host_json());
+	json_object_set_new(result, "timings", timings_json(run));
+	json_object_set_new(result, "log_incomplete", json_boolean(run->record.chain.is_incomplete));
+	json_object_set_new(result, "error",
+			    run->error.code ? error_json(&run->error) : json_null());
+	return result;
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+static void log_notes(struct run *run)
+{
+	for (size_t i = 0; i < run->plan->note_count; i++) {
+		const struct plan_note *note = &run->plan->notes[i];
+
+		chain_add(&run->record.chain,
+			  note->loosens ? EVENT_POLICY_OVERRIDE : EVENT_GRANT,
+			  json_pack("{s:s, s:s, s:s, s:s, s:s}", "what", note->what, "old",
+				    note->old, "now", note->now, "where", note->where, "digest",
+				    run->plan->policy_sha256));
+	}
+}
+
+void run_log_start(struct run *run)
+{
+	log_notes(run);
+	chain_add(&run->record.chain, EVENT_RUN_STARTED,
+		  json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o}", "run_id", run->sandbox_id,
+			    "tier", plan_tier_name(run->plan->tier), "runtime",
+			    run->backend->runtime, "mounts", mounts_json(run->plan), "network",
+			    plan_network_name(run->plan->network), "env_passed",
+			    texts(run->passed), "command", command_json(run->setup), "limits",
+			    limits_json(run)));
+}
+
+void run_log_exec(struct run *run)
+{
+	const struct launch_step *step = str_is(run->backend->name, "landlock")
+						 ? launch_landlock_steps
+						 : launch_process_steps;
+
+	for (; step->name; step++)
+		chain_add(&run->record.chain, EVENT_LOCKDOWN_STEP,
+			  json_pack("{s:s, s:s}", "step", step->name, "why", step->why));
+	chain_add(&run->record.chain, EVENT_EXEC_STARTED,
+		  json_pack("{s:o, s:s}", "command", command_json(run->setup), "cwd",
+			    run->setup->cwd));
+}
+
+void run_log_violation(const struct fact *fact, void *data)
+{
+	struct run *run = data;
+
+	chain_add(&run->record.chain, EVENT_VIOLATION, fact_json(fact, NULL));
+}
+
+void run_log_end(struct run *run)
+{
+	chain_add(&run->record.chain, EVENT_EXEC_ENDED,
+		  json_pack("{s:o}", "termination", termination_json(run)));
+	chain_add(&run->record.chain, EVENT_RUN_EXITED,
+		  json_pack("{s:o, s:o}", "termination", termination_json(run), "usage",
+			    usage_json(run)));
+}

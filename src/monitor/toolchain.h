@@ -1,0 +1,21 @@
+/*
+ * toolchain - the folder a program needs to run, where it is not a system folder
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "plan/plan.h"
+
+/* NULL-terminated lists, in the arena; NULL: none. */
+struct toolchain {
+	const char *const *prefixes; /* host folders, shown read-only at their own path */
+	const char *const *paths;    /* folders for the front of PATH */
+};
+
+/*
+ * Finds what argv[0], its "#!" line and a virtual environment's link point to (through the
+ * caller's PATH), as far as it lies outside the system folders and the workspace. A home
+ * directory itself, and what is not inside a bin folder, is never taken. 0 or -ENOMEM.
+ */
+int toolchain_find(const struct plan *plan, const char *const *argv, const char *const *caller_env,
+		   struct arena *arena, struct toolchain *ret_toolchain);

@@ -1,0 +1,121 @@
+/* Landlock; see landlock.h. Rights by ABI are a table: what a kernel does not know is not asked for. */
+#include "os/landlock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#define READ_FILE LANDLOCK_ACCESS_FS_READ_FILE
+#define WRITE_FILE LANDLOCK_ACCESS_FS_WRITE_FILE
+#define EXECUTE LANDLOCK_ACCESS_FS_EXECUTE
+#define READ_DIR LANDLOCK_ACCESS_FS_READ_DIR
+#define REFER (UINT64_C(1) << 13)     /* ABI 2 */
+#define TRUNCATE (UINT64_C(1) << 14)  /* ABI 3 */
+#define IOCTL_DEV (UINT64_C(1) << 15) /* ABI 5 */
+#define ON_FILES (READ_FILE | WRITE_FILE | EXECUTE | TRUNCATE | IOCTL_DEV)
+#define REMOVE (LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE)
+#define MAKE                                                                                       \
+	(LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SYM)
+
+/* As the kernel has it since ABI 6; a shorter size is passed to older ones. */
+struct ruleset_attr {
+	uint64_t fs;
+	uint64_t net;
+	uint64_t scoped;
+};
+
+enum { NET_BIND = 1, NET_CONNECT = 2, SCOPE_ABSTRACT = 1, SCOPE_SIGNAL = 2 };
+
+/* Every right of ABI 1 (bits 0 to 12), then what later ones added. */
+static uint64_t known_rights(int abi)
+{
+	uint64_t rights = (UINT64_C(1) << 13) - 1;
+
+	rights |= abi >= 2 ? REFER : 0;
+	rights |= abi >= 3 ? TRUNCATE : 0;
+	rights |= abi >= 5 ? IOCTL_DEV : 0;
+	return rights;
+}
+
+static size_t attr_size(int abi)
+{
+	if (abi >= LANDLOCK_ABI_SCOPE)
+		return sizeof(struct ruleset_attr);
+	return abi >= LANDLOCK_ABI_NET ? offsetof(struct ruleset_attr, scoped)
+				       : offsetof(struct ruleset_attr, net);
+}
+
+static const uint64_t grants[] = {
+	[LANDLOCK_READ] = READ_FILE | READ_DIR | EXECUTE,
+	[LANDLOCK_DEVICE] = READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | IOCTL_DEV,
+	[LANDLOCK_WRITE] = READ_FILE | READ_DIR | EXECUTE | WRITE_FILE | TRUNCATE | REFER | MAKE |
+			   REMOVE,
+	[LANDLOCK_SCRATCH] = READ_FILE | READ_DIR | EXECUTE | WRITE_FILE | TRUNCATE | REFER | MAKE |
+			     REMOVE | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO,
+};
+
+int landlock_abi(void)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	return abi < 0 ? 0 : (int)abi;
+}
+
+int landlock_new(int abi, bool tcp)
+{
+	struct ruleset_attr attr = { .fs = known_rights(abi) };
+	long fd;
+
+	attr.net = tcp ? NET_BIND | NET_CONNECT : 0;
+	attr.scoped = SCOPE_ABSTRACT | SCOPE_SIGNAL;
+	fd = syscall(SYS_landlock_create_ruleset, &attr, attr_size(abi), 0);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int landlock_allow(int ruleset_fd, int abi, int fd, enum landlock_grant grant)
+{
+	struct landlock_path_beneath_attr rule = { .parent_fd = fd };
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	rule.allowed_access = grants[grant] & known_rights(abi);
+	if (!S_ISDIR(st.st_mode))
+		rule.allowed_access &= ON_FILES;
+	if (syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+int landlock_allow_path(int ruleset_fd, int abi, const char *path, enum landlock_grant grant)
+{
+	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return landlock_allow(ruleset_fd, abi, fd, grant);
+}
+
+int landlock_enter(int ruleset_fd)
+{
+	return syscall(SYS_landlock_restrict_self, ruleset_fd, 0) < 0 ? -errno : 0;
+}
+
+int landlock_scope(int abi)
+{
+	struct ruleset_attr attr = { .scoped = SCOPE_ABSTRACT | SCOPE_SIGNAL };
+	_cleanup_fd_ int fd = -1;
+
+	if (abi < LANDLOCK_ABI_SCOPE)
+		return 0;
+	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0);
+	if (fd < 0)
+		return -errno;
+	return landlock_enter(fd);
+}
