@@ -69,9 +69,11 @@ soak:
 	$(call script,bench/soak,the soak test)
 
 install:
-	$(call build,build)
-	$(Q)meson configure $(BUILD) -Dprefix=$(prefix)
-	$(Q)meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+	$(call setup,build)
+	$(Q)if test -f $(BUILD)/build.ninja; then meson configure $(BUILD) -Dprefix=$(prefix); \
+	else meson setup $(BUILD) --prefix=$(prefix); fi
+	$(Q)ninja -C $(BUILD)
+	$(Q)meson install -C $(BUILD) --no-rebuild --quiet $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 	$(Q)test -n "$(DESTDIR)" || tools/setup profile $(prefix)/bin/caisson
 
 # Removes what meson says it installs, and nothing else.

@@ -173,6 +173,11 @@ def test_banned_calls(tmp_path, name):
     passes(tmp_path, {"src/os/x.c": function(f'\t/* {name}(a) */ a->{name}(b); x_{name}(a); say("{name}(");')}, "banned")
 
 
+def test_a_test_may_ask_for_a_file(tmp_path):
+    passes(tmp_path, {"tests/unit/x.c": function("\treturn access(a, 0);")}, "banned")
+    sees(tmp_path, {"tests/unit/x.c": function("\treturn system(a);")}, "banned", "system()")
+
+
 def test_numbers_are_parsed_in_one_file(tmp_path):
     text = function("\treturn strtoul(a, 0, 10);")
     sees(tmp_path, {"src/os/x.c": text}, "banned", "strtoul(): text becomes a number in base/str.c only")
@@ -190,7 +195,8 @@ def test_arrays_of_run_time_length(tmp_path, body):
 
 
 def test_arrays_of_constant_length(tmp_path):
-    passes(tmp_path, {"src/os/x.c": function("\tchar text[PATH_MAX], more[sizeof(a) + 1];\n\ttext[a] = more[b];\n\treturn list[a];",
+    passes(tmp_path, {"src/os/x.c": function("\tchar text[PATH_MAX], more[sizeof(a) + 1];\n\ttext[a] = more[b];\n\treturn list[a];\n"
+                                            "\tint d[] = { 1 };\n\tconst int *e = call(a, d[b]);\n\tchar g[sizeof c->d.e + 1];",
                                             "int f(int a, int b, char c[PATH_MAX])")},
            "banned")
 
