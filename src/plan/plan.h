@@ -119,6 +119,7 @@ struct plan {
 	bool observe_reads;
 	enum plan_reaction on_violation;
 	const char *image; /* NULL: none */
+	bool rootless_required; /* `container.rootless: required` */
 	const char **gates;
 	const char *policy_path;	/* the file in force; NULL: built-in defaults */
 	char policy_sha256[65];		/* of that file's bytes; "" without one */
@@ -127,7 +128,10 @@ struct plan {
 	size_t note_count;
 };
 
-/* An empty plan with the built-in defaults of `tier` (CONTRACTS: table in section 3). */
+/*
+ * An empty plan with the built-in defaults of `tier` (CONTRACTS: table in section 3). Lists
+ * are empty, never NULL. 0 or -ENOMEM; on failure there is nothing to free.
+ */
 int plan_init(struct plan *plan, enum plan_tier tier);
 void plan_done(struct plan *plan);
 
@@ -148,12 +152,29 @@ void plan_require(struct plan *plan);
  */
 int plan_within(const struct plan *child, const struct plan *parent, struct csn_error *err);
 
+/*
+ * What a hide pattern or protected name of a workspace means when only the folder `tail`
+ * beneath it (plan_tail form, no leading '/') becomes the workspace: without this,
+ * narrowing a workspace to `.git` would unprotect `.git/hooks`. Sets *ret_pattern, either
+ * `pattern` itself or a part of it. -EPERM if `tail` lies inside what the pattern names, or
+ * if the pattern cannot be narrowed as text (a wildcard before the last slash).
+ */
+int plan_rebase(const char *pattern, const char *tail, const char **ret_pattern);
+
+/* Is `text` in the NULL-terminated list? */
+bool plan_has(const char *const *list, const char *text);
+
 /* Names as in policy files and JSON. The parsers return -EINVAL for an unknown name. */
 const char *plan_tier_name(enum plan_tier tier);
 const char *plan_access_name(enum plan_access access);
 const char *plan_network_name(enum plan_network network);
+const char *plan_mode_name(enum plan_mode mode);
+const char *plan_reaction_name(enum plan_reaction reaction);
 const char *plan_feature_name(unsigned bit); /* by bit number, 0 .. FEATURE_COUNT - 1 */
-/* Accepts the aliases of the seeds (Auto, Assisted, HumanApprove, ManualOnly …); sets *ret_approval for the last two. */
+/*
+ * Case-insensitive, with the aliases Auto, Assisted, HumanApprove (assisted) and ManualOnly
+ * (strict); *ret_approval (may be NULL) says whether the name asks for approval: the last two.
+ */
 int plan_tier_parse(const char *name, enum plan_tier *ret_tier, bool *ret_approval);
 int plan_access_parse(const char *name, enum plan_access *ret_access);
 int plan_network_parse(const char *name, enum plan_network *ret_network);
