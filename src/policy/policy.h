@@ -39,6 +39,9 @@ int policy_parse(const char *name, const void *bytes, size_t size, struct policy
 		 struct csn_error *err);
 void policy_free(struct policy *policy);
 
+/* Does the file itself set this key ("limits.idle")? false for NULL or an unknown key. */
+bool policy_says(const struct policy *policy, const char *key);
+
 /* What the caller asked for on the command line or through an API; NULL and 0 mean unsaid. */
 struct policy_request {
 	const char *tier;
@@ -53,9 +56,14 @@ struct policy_request {
 	const char *const *env;	   /* "NAME" or "NAME=VALUE" */
 	const char *const *tags;
 	const char *const *argv;   /* for strict_when */
+	bool stays; /* a sandbox that outlives a command: built-in idle is 30 min, budget none */
 };
 
-/* Facts about the machine and the caller that a decision needs; gathered by the CLI. */
+/*
+ * Facts about the machine and the caller that a decision needs; gathered by the CLI. Paths
+ * are compared as text here: the caller hands over real paths, symlinks resolved, in the
+ * request and in the facts alike, and whoever mounts resolves them again.
+ */
 struct policy_facts {
 	const char *cwd;	/* absolute, real path */
 	const char *project;	/* absolute: where the workspace defaults to */
@@ -69,7 +77,8 @@ struct policy_facts {
 /*
  * Decides. `policy` may be NULL (no file: built-in defaults, flags grant). On refusal:
  * -EPERM with a sentence that ends with the YAML that would permit it; -EINVAL for a
- * request that makes no sense.
+ * request that makes no sense. The plan does not borrow from `policy` or `request`;
+ * `policy_sha256` is left "" for the caller, who has the bytes and a hash.
  */
 int policy_decide(const struct policy *policy, const struct policy_request *request,
 		  const struct policy_facts *facts, struct plan *ret_plan, struct csn_error *err);

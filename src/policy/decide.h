@@ -1,0 +1,61 @@
+/*
+ * decide - the state of one decision, shared by the files that make it
+ *
+ * A decision builds one plan: built-in defaults, then the file, then the flags, then the
+ * checks that need all of it. Every step either changes the plan and notes who did it, or
+ * refuses with a sentence.
+ */
+#pragma once
+
+#include "policy/file.h"
+
+struct decision {
+	const struct policy *policy; /* NULL: no file */
+	const struct policy_request *request;
+	const struct policy_facts *facts;
+	struct csn_error *err;
+	struct plan *plan;
+	struct plan built_in;           /* before the file; borrows the plan's texts */
+	struct plan granted;            /* before the flags; the same */
+	bool is_trusted;                /* may the file loosen? */
+	bool flags_may_loosen;          /* a trusted file says overrides.per_request */
+	const char *by_flag[KEY_COUNT]; /* the flag that changed a key, or NULL */
+};
+
+/* "FILE:LINE:COLUMN" in the plan's arena, NULL when out of memory. */
+const char *decide_place(struct decision *d, struct policy_mark mark);
+
+/* Says that memory ran out; -ENOMEM. */
+int decide_no_memory(struct decision *d);
+
+/*
+ * Puts a value into the plan; paths are relative to `folder`. The plan's texts are copies.
+ * `where` says who asked, for messages. -EPERM for a host path that is never lent.
+ */
+int decide_store(struct decision *d, enum key_id id, const struct policy_value *value,
+		 const char *folder, const char *where);
+
+/* Notes a key that differs between `before` and the plan; nothing if it does not. */
+int decide_note(struct decision *d, enum key_id id, const struct plan *before, const char *where,
+		bool loosens);
+
+/* A key's value for a message, in the plan's arena; never NULL. */
+const char *decide_shown(struct decision *d, enum key_id id, const struct plan *plan);
+
+/* Applies every flag and checks it against `granted` (flags.c). */
+int decide_flags(struct decision *d);
+
+/* The tier of file and flag, before strict_when (flags.c). */
+int decide_tier(struct decision *d, enum plan_tier *ret_tier);
+
+/* The rule of strict_when that matches the request, or NULL; -E2BIG, -ENOMEM (when.c). */
+int decide_strict_rule(struct decision *d, const struct policy_item **ret_rule);
+
+/* Adds a mount to the plan after checking its host path (paths.c). */
+int decide_add_mount(struct decision *d, const struct plan_mount *mount, const char *where);
+
+/* Appends a text to a list of the plan (paths.c). */
+int decide_add_text(struct decision *d, const char ***list, const char *text);
+
+/* Checks that need the whole plan: the workspace, and places that collide (paths.c). */
+int decide_places(struct decision *d);

@@ -1,0 +1,550 @@
+/*
+ * What a request may change. Grants are the caller's to lend while no file speaks for the
+ * folder; bounds are the file's. So: every flag is applied first, then each key it touched
+ * is compared with what stood before, and what became wider without a right to it is
+ * refused with the YAML that would give that right.
+ */
+#include "policy/decide.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "base/str.h"
+
+enum { MAX_PATH = 4096, MAX_ENTRIES = 256, MAX_YAML = 4096 };
+
+static int too_many(struct decision *d, const char *flag)
+{
+	return csn_fail(d->err, -E2BIG, "policy",
+			"more than %d times %s; put them into a policy file", MAX_ENTRIES, flag);
+}
+
+static int not_text(struct decision *d, const char *flag)
+{
+	return csn_fail(d->err, -EINVAL, "policy",
+			"%s has a control character or bytes that are not UTF-8; rename it", flag);
+}
+
+static size_t count_of(const char *const *list)
+{
+	size_t count = 0;
+
+	while (list && list[count])
+		count++;
+	return count;
+}
+
+/* Bounded, and text that a log and a policy file can hold. */
+static int check_list(struct decision *d, const char *const *list, const char *flag)
+{
+	if (count_of(list) > MAX_ENTRIES)
+		return too_many(d, flag);
+	for (; list && *list; list++)
+		if (**list && !str_is_utf8(*list, strlen(*list)))
+			return not_text(d, flag);
+	return 0;
+}
+
+static int check_request(struct decision *d)
+{
+	const struct policy_request *r = d->request;
+	const struct {
+		const char *const *list;
+		const char *flag;
+	} lists[] = {
+		{ r->mounts, "--mount" },
+		{ r->allow, "--allow" },
+		{ r->limits, "--limit" },
+		{ r->env, "--env" },
+		{ r->tags, "--tag" },
+		{ (const char *const[]){ r->workspace, NULL }, "--workspace" },
+	};
+	int code = 0;
+
+	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(lists); i++)
+		code = check_list(d, lists[i].list, lists[i].flag);
+	return code;
+}
+
+/* Reads one flag's text as the value of a key and puts it into the plan. */
+static int take(struct decision *d, enum key_id id, const char *text, const char *where)
+{
+	struct policy_source source = { &d->plan->arena, where, d->err };
+	struct policy_value value;
+	int code = value_read_text(&source, &policy_keys[id], text, &value);
+
+	if (code == 0)
+		code = decide_store(d, id, &value, d->facts->cwd, where);
+	if (code == 0)
+		d->by_flag[id] = where;
+	return code;
+}
+
+static int take_texts(struct decision *d)
+{
+	const struct policy_request *r = d->request;
+	const struct {
+		const char *text;
+		enum key_id id;
+		const char *where;
+	} flags[] = {
+		{ r->backend, KEY_BACKEND, "--backend" },
+		{ r->workspace, KEY_WORKSPACE_PATH, "--workspace" },
+		{ r->workspace_mode, KEY_WORKSPACE_MODE, "--workspace mode" },
+		{ r->workspace_at, KEY_WORKSPACE_AT, "--at" },
+		{ r->network, KEY_NETWORK_MODE, "--network" },
+		{ r->allow && r->allow[0] && !r->network ? "allow" : NULL, KEY_NETWORK_MODE,
+		  "--allow" },
+	};
+	int code = 0;
+
+	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(flags); i++)
+		if (flags[i].text)
+			code = take(d, flags[i].id, flags[i].text, flags[i].where);
+	return code;
+}
+
+static int take_allow(struct decision *d)
+{
+	const char **list;
+
+	if (!d->request->allow || !d->request->allow[0])
+		return 0;
+	list = arena_array(&d->plan->arena, 1, sizeof *list);
+	if (!list)
+		return decide_no_memory(d);
+	for (const char *const *host = d->request->allow; *host; host++) {
+		int code;
+
+		if (!text_is_host(*host))
+			return csn_fail(d->err, -EINVAL, "policy",
+					"--allow: \"%.100s\" is not a host, expected %s", *host,
+					policy_keys[KEY_NETWORK_ALLOW].expected);
+		code = plan_has(list, *host) ? 0 : decide_add_text(d, &list, *host);
+		if (code < 0)
+			return code;
+	}
+	d->plan->allow = list;
+	d->by_flag[KEY_NETWORK_ALLOW] = "--allow";
+	return 0;
+}
+
+/* KEY=VALUE; KEY as in `limits:`, and `scratch`. */
+static int take_limit(struct decision *d, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	size_t n = equals ? (size_t)(equals - text) : 0;
+	char path[64], name[32];
+	const char *where;
+	enum key_id id;
+
+	if (!equals || n == 0 || n >= sizeof name)
+		return csn_fail(d->err, -EINVAL, "policy",
+				"--limit %.100s: expected KEY=VALUE, such as command=10m", text);
+	snprintf(name, sizeof name, "%.*s", (int)n, text);
+	snprintf(path, sizeof path, "limits.%s", name);
+	id = str_is(name, "scratch") ? KEY_SCRATCH_SIZE : key_find(path);
+	if (id == KEY_COUNT)
+		return csn_fail(
+			d->err, -EINVAL, "policy",
+			"--limit %s: no such limit, expected command, budget, startup, idle, "
+			"cpus, memory, processes, output, open_files or scratch",
+			name);
+	where = arena_printf(&d->plan->arena, "--limit %s", name);
+	return where ? take(d, id, equals + 1, where) : decide_no_memory(d);
+}
+
+static int take_limits(struct decision *d)
+{
+	int code = 0;
+
+	for (const char *const *text = d->request->limits; code == 0 && text && *text; text++)
+		code = take_limit(d, *text);
+	return code;
+}
+
+/* The entry of a "NAME=VALUE" list for a name of n bytes, or NULL. */
+static const char **find_variable(const char **list, const char *name, size_t n)
+{
+	for (; *list; list++)
+		if (strncmp(*list, name, n) == 0 && (*list)[n] == '=')
+			return list;
+	return NULL;
+}
+
+static int pass_variable(struct decision *d, const char *name)
+{
+	if (plan_has(d->plan->env_pass, name))
+		return 0;
+	d->by_flag[KEY_ENV_PASS] = "--env";
+	return decide_add_text(d, &d->plan->env_pass, name);
+}
+
+/*
+ * A value of the caller's own. Where a file is in force it may do that for the names the
+ * file passes: passing the caller's variable and setting it first come to the same.
+ */
+static int set_variable(struct decision *d, const char *name, const char *text)
+{
+	const char **list, **old = find_variable(d->plan->env_set, name, strlen(name));
+	size_t skip = old ? (size_t)(old - d->plan->env_set) : SIZE_MAX;
+	int code = 0;
+
+	if (old && str_is(*old, text))
+		return 0;
+	if (d->policy && !plan_has(d->granted.env_pass, name))
+		return pass_variable(d, name);
+	list = arena_array(&d->plan->arena, 1, sizeof *list);
+	if (!list)
+		return decide_no_memory(d);
+	for (size_t i = 0; code == 0 && d->plan->env_set[i]; i++)
+		if (i != skip)
+			code = decide_add_text(d, &list, d->plan->env_set[i]);
+	if (code == 0)
+		code = decide_add_text(d, &list, text);
+	d->plan->env_set = list;
+	return code;
+}
+
+static int take_env(struct decision *d)
+{
+	struct plan before = *d->plan;
+	int code = 0;
+
+	for (const char *const *text = d->request->env; code == 0 && text && *text; text++) {
+		const char *equals = strchr(*text, '=');
+		size_t n = equals ? (size_t)(equals - *text) : strlen(*text);
+		const char *name = arena_copy(&d->plan->arena, *text, n);
+
+		if (!name)
+			return decide_no_memory(d);
+		if (!text_is_name(name))
+			return csn_fail(
+				d->err, -EINVAL, "policy",
+				"--env: not a variable's name, expected letters, digits and _ "
+				"(NAME or NAME=VALUE)");
+		code = equals ? set_variable(d, name, *text) : pass_variable(d, name);
+	}
+	return code < 0 ? code : decide_note(d, KEY_ENV_SET, &before, "--env", false);
+}
+
+/* A narrower workspace keeps what was hidden and protected in the wider one. */
+static int rebase_list(struct decision *d, const char *tail, const char ***list)
+{
+	const char **fresh = arena_array(&d->plan->arena, 1, sizeof *fresh);
+	int code = fresh ? 0 : decide_no_memory(d);
+
+	for (const char **old = *list; code == 0 && *old; old++) {
+		const char *pattern;
+
+		if (plan_rebase(*old, tail, &pattern) < 0)
+			return csn_fail(
+				d->err, -EPERM, "policy",
+				"--workspace: the policy hides or protects %.100s, which cannot "
+				"be kept in the folder %.100s alone; lend the whole workspace, "
+				"or write in the policy file:\nworkspace: {path: %.100s}",
+				*old, tail, d->plan->workspace.host);
+		if (!plan_has(fresh, pattern))
+			code = decide_add_text(d, &fresh, pattern);
+	}
+	if (code == 0)
+		*list = fresh;
+	return code;
+}
+
+static int narrow_workspace(struct decision *d)
+{
+	const char *host = d->plan->workspace.host, *whole = d->granted.workspace.host, *tail;
+	int code;
+
+	if (!d->policy || !d->by_flag[KEY_WORKSPACE_PATH] || !path_is_beneath(host, whole) ||
+	    str_is(host, whole))
+		return 0;
+	tail = path_tail(host, whole);
+	code = rebase_list(d, tail, &d->plan->workspace.hide);
+	if (code == 0)
+		code = rebase_list(d, tail, &d->plan->workspace.protect);
+	return code;
+}
+
+/* Is `key` in the same section as `last` (NULL: none before)? */
+static bool shares_section(const struct key *last, const struct key *key)
+{
+	size_t n = key_section(key);
+
+	return last && n && key_section(last) == n && memcmp(last->path, key->path, n) == 0;
+}
+
+/* Appends `section: {key: value, ...}` or `key: value` lines for the refused keys. */
+static int add_yaml(struct decision *d, const bool *is_refused, struct buf *yaml)
+{
+	const struct key *last = NULL;
+	int code = 0;
+
+	for (size_t id = 0; code == 0 && id < KEY_COUNT; id++) {
+		const struct key *key = &policy_keys[id];
+		size_t n = key_section(key);
+
+		if (!is_refused[id])
+			continue;
+		if (shares_section(last, key))
+			code = buf_add_text(yaml, ", ");
+		else
+			code = buf_printf(yaml, "%s%s%.*s%s", last && key_section(last) ? "}" : "",
+					  last ? "\n" : "", (int)n, key->path, n ? ": {" : "");
+		if (code == 0)
+			code = buf_printf(yaml, "%s: ", key->path + (n ? n + 1 : 0));
+		if (code == 0)
+			code = key_show(key, d->plan, SHOW_NAMES, yaml);
+		last = key;
+	}
+	return code < 0 || !last || !key_section(last) ? code : buf_add_byte(yaml, '}');
+}
+
+static int refuse_flags(struct decision *d, const bool *is_refused)
+{
+	_cleanup_buf_ struct buf yaml;
+	const char *text;
+	size_t id = 0;
+
+	while (!is_refused[id])
+		id++;
+	buf_init(&yaml, MAX_YAML);
+	text = add_yaml(d, is_refused, &yaml) < 0 ? NULL : buf_text(&yaml);
+	return csn_fail(d->err, -EPERM, "policy",
+			"%.60s: %.60s is wider than the %s %.60s; a trusted policy file may permit "
+			"it:\n%s%s",
+			d->by_flag[id], decide_shown(d, (enum key_id)id, d->plan),
+			d->policy ? "policy's" : "built-in",
+			decide_shown(d, (enum key_id)id, &d->granted),
+			d->policy ? "" : "version: 1\n", text ? text : policy_keys[id].path);
+}
+
+/* May this key become wider because a flag says so? */
+static bool may_widen(const struct decision *d, const struct key *key)
+{
+	if (d->policy)
+		return !key->is_grant && d->flags_may_loosen;
+	/* Loopback is lent like a folder; a way out is not. */
+	if (key == &policy_keys[KEY_NETWORK_MODE])
+		return d->plan->network == NETWORK_LOOPBACK;
+	return key->is_grant || key == &policy_keys[KEY_BACKEND];
+}
+
+static int check_flags(struct decision *d)
+{
+	bool is_refused[KEY_COUNT] = { false }, is_fine = true;
+	int code = 0;
+
+	for (size_t id = 0; code == 0 && id < KEY_COUNT; id++) {
+		const struct key *key = &policy_keys[id];
+		bool is_wider;
+
+		if (!d->by_flag[id])
+			continue;
+		is_wider = key_is_wider(key, d->plan, &d->granted);
+		is_refused[id] = is_wider && !may_widen(d, key);
+		is_fine &= !is_refused[id];
+		code = decide_note(d, (enum key_id)id, &d->granted, d->by_flag[id],
+				   is_wider && !key->is_grant && d->policy);
+	}
+	return code < 0 || is_fine ? code : refuse_flags(d, is_refused);
+}
+
+/* HOST:AT[:ro|rw]. HOST may hold colons, AT begins at the last ":/". */
+static int parse_mount(struct decision *d, const char *text, struct plan_mount *ret_mount)
+{
+	struct plan_mount mount = { .access = ACCESS_RO };
+	char path[MAX_PATH], *copy = arena_text(&d->plan->arena, text);
+	size_t n;
+
+	if (!copy)
+		return decide_no_memory(d);
+	n = strlen(copy);
+	if (n > 3 && (str_is(copy + n - 3, ":ro") || str_is(copy + n - 3, ":rw"))) {
+		mount.access = copy[n - 1] == 'w' ? ACCESS_RW : ACCESS_RO;
+		copy[n - 3] = 0;
+	}
+	for (char *at = copy; (at = strstr(at, ":/")); at++)
+		mount.at = at;
+	if (!mount.at || mount.at == copy || !text_is_word(copy))
+		return csn_fail(d->err, -EINVAL, "policy",
+				"--mount %.100s: expected HOST:AT[:ro|rw], AT an absolute path",
+				text);
+	copy[mount.at - copy] = 0;
+	mount.at++;
+	if (!text_is_inside(mount.at) || path_normalize(mount.at, path, sizeof path) < 0)
+		return csn_fail(d->err, -EINVAL, "policy",
+				"--mount: %.200s is not a place for a mount, expected %s", mount.at,
+				policy_keys[KEY_SCRATCH_AT].expected);
+	mount.at = arena_text(&d->plan->arena, path);
+	if (path_join(d->facts->cwd, copy, path, sizeof path) < 0)
+		return csn_fail(
+			d->err, -EINVAL, "policy",
+			"--mount: %.200s is not a usable path; give one that is shorter and "
+			"does not climb above /",
+			copy);
+	mount.host = arena_text(&d->plan->arena, path);
+	if (!mount.at || !mount.host)
+		return decide_no_memory(d);
+	*ret_mount = mount;
+	return 0;
+}
+
+static bool is_beneath_one(const char *path, const char *const *roots)
+{
+	for (; *roots; roots++)
+		if (path_is_beneath(path, *roots))
+			return true;
+	return false;
+}
+
+/* A mount of the file's, which the flag asks for again or asks less of; NULL if none is. */
+static struct plan_mount *same_mount(struct decision *d, const struct plan_mount *mount)
+{
+	for (size_t i = 0; i < d->granted.mount_count; i++) {
+		struct plan_mount *old = &d->plan->mounts[i];
+
+		if (str_is(old->at, mount->at) && path_is_beneath(mount->host, old->host) &&
+		    (mount->access == ACCESS_RO || old->access == ACCESS_RW))
+			return old;
+	}
+	return NULL;
+}
+
+static int refuse_mount(struct decision *d, const struct plan_mount *mount)
+{
+	_cleanup_buf_ struct buf yaml;
+	const char *text = NULL;
+
+	buf_init(&yaml, MAX_YAML);
+	if (decide_add_text(d, &d->plan->mount_roots, mount->host) == 0 &&
+	    key_show(&policy_keys[KEY_MOUNT_ROOTS], d->plan, SHOW_NAMES, &yaml) == 0)
+		text = buf_text(&yaml);
+	return csn_fail(d->err, -EPERM, "policy",
+			"--mount: %.120s is beneath none of the policy's mount_roots; a trusted "
+			"policy file may permit it:\nmount_roots: %s",
+			mount->host, text ? text : "[HOST]");
+}
+
+static int take_mount(struct decision *d, const char *text)
+{
+	struct plan_mount mount, *old;
+	int code = parse_mount(d, text, &mount);
+
+	if (code < 0)
+		return code;
+	old = d->policy ? same_mount(d, &mount) : NULL;
+	if (old) {
+		*old = mount;
+		return 0;
+	}
+	code = decide_add_mount(d, &mount, "--mount");
+	if (code == 0 && d->policy && !is_beneath_one(mount.host, d->granted.mount_roots))
+		return refuse_mount(d, &mount);
+	return code;
+}
+
+static int take_mounts(struct decision *d)
+{
+	struct plan before = *d->plan;
+	struct plan_mount *own;
+	int code = 0;
+
+	/* Narrowing a mount changes it in place: the notes compare with the old ones. */
+	own = arena_array(&d->plan->arena, before.mount_count + 1, sizeof *own);
+	if (!own)
+		return decide_no_memory(d);
+	if (before.mount_count)
+		memcpy(own, before.mounts, before.mount_count * sizeof *own);
+	d->plan->mounts = own;
+	for (const char *const *text = d->request->mounts; code == 0 && text && *text; text++)
+		code = take_mount(d, *text);
+	return code < 0 ? code : decide_note(d, KEY_MOUNTS, &before, "--mount", false);
+}
+
+static int raise_approval(struct decision *d)
+{
+	struct plan before = *d->plan;
+	enum plan_tier tier;
+	bool approval = false;
+
+	if (d->request->tier)
+		plan_tier_parse(d->request->tier, &tier, &approval);
+	if (!approval)
+		return 0;
+	d->plan->needs_approval = true;
+	return decide_note(d, KEY_APPROVAL, &before, "--tier", false);
+}
+
+static int note_tier(struct decision *d)
+{
+	const struct policy_value *file = d->policy ? &d->policy->values[KEY_TIER] : NULL;
+	enum plan_tier asked,
+		old = file && file->is_set ? (enum plan_tier)file->number : TIER_BALANCED;
+
+	if (!d->request->tier || plan_tier_parse(d->request->tier, &asked, NULL) < 0 ||
+	    asked == old || asked != d->plan->tier)
+		return 0;
+	if (plan_note(d->plan, "tier", plan_tier_name(old), plan_tier_name(asked), "--tier",
+		      asked < old) < 0)
+		return decide_no_memory(d);
+	return 0;
+}
+
+int decide_flags(struct decision *d)
+{
+	static int (*const steps[])(struct decision *) = {
+		check_request, note_tier, raise_approval,   take_texts,  take_allow,
+		take_limits,   take_env,  narrow_workspace, check_flags, take_mounts,
+	};
+	int code = 0;
+
+	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(steps); i++)
+		code = steps[i](d);
+	return code;
+}
+
+static int lower_tier(struct decision *d, enum plan_tier asked, enum plan_tier tier)
+{
+	if (d->flags_may_loosen && asked != TIER_LOCAL)
+		return 0;
+	return csn_fail(d->err, -EPERM, "policy",
+			"--tier: %s is weaker than the %s %s%s; a trusted policy file may permit "
+			"it:\n%stier: %s",
+			plan_tier_name(asked), d->policy ? "policy's" : "built-in",
+			plan_tier_name(tier), asked == TIER_LOCAL ? ", in fact no wall at all" : "",
+			d->policy ? "" : "version: 1\n", plan_tier_name(asked));
+}
+
+int decide_tier(struct decision *d, enum plan_tier *ret_tier)
+{
+	const struct policy_value *file = d->policy ? &d->policy->values[KEY_TIER] : NULL;
+	enum plan_tier tier = TIER_BALANCED, asked;
+	int code;
+
+	if (file && file->is_set) {
+		tier = (enum plan_tier)file->number;
+		if (tier < TIER_BALANCED && !d->is_trusted)
+			return csn_fail(
+				d->err, -EPERM, "policy",
+				"%.120s:%u:%u: tier: %s is weaker than the built-in balanced, "
+				"which a file found by search may not say until you trust it; "
+				"read it, then run: caisson policy trust",
+				d->policy->name, file->mark.line, file->mark.column,
+				plan_tier_name(tier));
+	}
+	*ret_tier = tier;
+	if (!d->request->tier)
+		return 0;
+	if (plan_tier_parse(d->request->tier, &asked, NULL) < 0)
+		return csn_fail(d->err, -EINVAL, "policy",
+				"--tier %.60s: no such tier, expected %s", d->request->tier,
+				policy_keys[KEY_TIER].expected);
+	code = asked < tier ? lower_tier(d, asked, tier) : 0;
+	if (code == 0)
+		*ret_tier = asked;
+	return code;
+}

@@ -1,0 +1,175 @@
+/*
+ * The tree of a file, sorted into the table of keys. Sections are one level deep, so this
+ * is a loop in a loop; everything else a file could say is refused with its place.
+ */
+#include "policy/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+/* The tree of the longest useful file takes a fraction of this. */
+enum { POLICY_QUOTA = 16 << 20, MAX_PATH = 64 };
+
+/* Is `name` (with `section` before it, if any) the first part of a longer key? */
+static bool is_section(const char *name)
+{
+	for (size_t i = 0; i < KEY_COUNT; i++) {
+		size_t n = key_section(&policy_keys[i]);
+
+		if (n && strlen(name) == n && memcmp(policy_keys[i].path, name, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* How many characters differ, as an edit distance would count for one-letter slips. */
+static unsigned distance(const char *a, const char *b)
+{
+	size_t na = strlen(a), nb = strlen(b), head = 0, tail = 0, rest;
+
+	while (a[head] && a[head] == b[head])
+		head++;
+	while (tail < na - head && tail < nb - head && a[na - 1 - tail] == b[nb - 1 - tail])
+		tail++;
+	rest = (na > nb ? na : nb) - head - tail;
+	return (unsigned)rest;
+}
+
+/* The names that may stand in a section ("" for the top), as a list; and the nearest. */
+static void list_names(const char *section, const char *name, char *ret_list, size_t size)
+{
+	const char *last = "", *nearest = NULL;
+	size_t skip = *section ? strlen(section) + 1 : 0, used = 0, last_length = 0;
+
+	ret_list[0] = 0;
+	for (size_t i = 0; i < KEY_COUNT; i++) {
+		const char *path = policy_keys[i].path;
+		size_t n = key_section(&policy_keys[i]), length;
+		char word[MAX_PATH];
+
+		if (*section && (n + 1 != skip || memcmp(path, section, n) != 0))
+			continue;
+		length = *section || !n ? strlen(path + skip) : n;
+		if (length == last_length && memcmp(last, path + skip, length) == 0)
+			continue;
+		last = path + skip;
+		last_length = length;
+		snprintf(word, sizeof word, "%.*s", (int)length, last);
+		if (!nearest && strlen(name) < MAX_PATH && distance(word, name) <= 2) {
+			nearest = last;
+			snprintf(ret_list, size, "%s", word);
+		}
+		if (!nearest && used < size)
+			used += (size_t)snprintf(ret_list + used, size - used, "%s%s",
+						 used ? ", " : "", word);
+	}
+}
+
+static int unknown_key(const struct policy_source *source, const char *section,
+		       const struct node *node)
+{
+	char names[384], shown[NODE_SHOWN];
+
+	list_names(section, node->key, names, sizeof names);
+	return node_fail(source->err, source->name, node->key_mark,
+			 "unknown key %s%s%s, expected %s", section, *section ? "." : "",
+			 node_show(node->key, shown), names);
+}
+
+/* One key of the top (section "") or of a section. */
+static int load_key(struct policy *policy, const struct policy_source *source, const char *section,
+		    const struct node *node)
+{
+	char path[MAX_PATH];
+	int n = snprintf(path, sizeof path, "%s%s%s", section, *section ? "." : "", node->key);
+	enum key_id id = n < 0 || n >= MAX_PATH ? KEY_COUNT : key_find(path);
+
+	/* A key with a dot in its own name ("limits.command: 5s") is not a path. */
+	if (id == KEY_COUNT || strchr(node->key, '.'))
+		return unknown_key(source, section, node);
+	return value_read(source, &policy_keys[id], node, &policy->values[id]);
+}
+
+static int load_section(struct policy *policy, const struct policy_source *source,
+			const struct node *map)
+{
+	if (map->kind != NODE_MAP)
+		return node_fail(source->err, source->name, map->mark,
+				 "%s is not a map, expected {KEY: VALUE}", map->key);
+	for (const struct node *node = map->first; node; node = node->next) {
+		int code = load_key(policy, source, map->key, node);
+
+		if (code < 0)
+			return code;
+	}
+	return 0;
+}
+
+static int load(struct policy *policy, const struct policy_source *source)
+{
+	const struct node *root = policy->root;
+
+	if (root->kind != NODE_MAP)
+		return node_fail(source->err, source->name, root->mark,
+				 "not a map, expected version: 1 and other keys");
+	for (const struct node *node = root->first; node; node = node->next) {
+		int code = is_section(node->key) ? load_section(policy, source, node)
+						 : load_key(policy, source, "", node);
+
+		if (code < 0)
+			return code;
+	}
+	if (!policy->values[KEY_VERSION].is_set)
+		return node_fail(source->err, source->name, root->mark,
+				 "no version, expected version: 1");
+	return 0;
+}
+
+static int fill(struct policy *policy, const char *name, const void *bytes, size_t size,
+		struct csn_error *err)
+{
+	struct policy_source source = { .arena = &policy->arena, .err = err };
+	int code;
+
+	policy->name = source.name = arena_text(&policy->arena, name);
+	if (!policy->name)
+		return csn_fail(err, -ENOMEM, "policy", "%.200s: out of memory", name);
+	code = node_read(&policy->arena, name, bytes, size, &policy->root, err);
+	return code < 0 ? code : load(policy, &source);
+}
+
+int policy_parse_within(const char *name, const void *bytes, size_t size, size_t quota,
+			struct policy **ret_policy, struct csn_error *err)
+{
+	struct policy *policy = calloc(1, sizeof *policy);
+	int code;
+
+	if (!policy)
+		return csn_fail(err, -ENOMEM, "policy", "%.200s: out of memory", name);
+	arena_init(&policy->arena, quota);
+	code = fill(policy, name, bytes, size, err);
+	if (code < 0) {
+		policy_free(policy);
+		return code;
+	}
+	*ret_policy = policy;
+	return 0;
+}
+
+int policy_parse(const char *name, const void *bytes, size_t size, struct policy **ret_policy,
+		 struct csn_error *err)
+{
+	return policy_parse_within(name, bytes, size, POLICY_QUOTA, ret_policy, err);
+}
+
+void policy_free(struct policy *policy)
+{
+	if (!policy)
+		return;
+	arena_done(&policy->arena);
+	free(policy);
+}

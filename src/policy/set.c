@@ -1,0 +1,182 @@
+/*
+ * One scalar of a file changed in place, everything else left as it was written.
+ *
+ * The tree knows the bytes of each value, so an edit is: the bytes before, the new value,
+ * the bytes after. Nothing is emitted by a YAML writer, which would lose comments. The
+ * result is read again before anybody sees it; an edit that went wrong changes nothing.
+ */
+#include "policy/file.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/str.h"
+
+struct edit {
+	const char *name;
+	const uint8_t *bytes;
+	size_t size;
+	const struct policy *policy;
+	const struct key *key;
+	const char *value;
+	struct buf *out;
+	struct csn_error *err;
+};
+
+static int refuse(const struct edit *e, const char *why)
+{
+	return csn_fail(e->err, -EINVAL, "policy", "%.120s: %s %s; edit the file by hand", e->name,
+			e->key->path, why);
+}
+
+/* The value as YAML: texts quoted where they must be, the rest as given, if it is a word. */
+static int add_value(const struct edit *e)
+{
+	static const char word[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+	bool is_null = e->key->is_valid == text_is_image && str_is(e->value, "null");
+
+	if (e->key->kind == KIND_TEXT && !is_null)
+		return key_show_text(e->value, e->out);
+	if (!*e->value || e->value[strspn(e->value, word)])
+		return csn_fail(e->err, -EINVAL, "policy",
+				"%.120s: %s: not a usable value, expected %s", e->name,
+				e->key->path, e->key->expected);
+	return buf_add_text(e->out, e->value);
+}
+
+/* bytes[0..from) + before + value + after + bytes[to..) */
+static int splice(const struct edit *e, size_t from, size_t to, const char *before,
+		  const char *after)
+{
+	int code = buf_add(e->out, e->bytes, from);
+
+	if (code == 0)
+		code = buf_add_text(e->out, before);
+	if (code == 0)
+		code = add_value(e);
+	if (code == 0)
+		code = buf_add_text(e->out, after);
+	return code < 0 ? code : buf_add(e->out, e->bytes + to, e->size - to);
+}
+
+/* A new entry at the head of a map that is there: it needs no look at what follows. */
+static int insert_into(const struct edit *e, const struct node *map, const char *name)
+{
+	char before[80] = "", after[80] = "", *at = before;
+	size_t n = strlen(name), indent = map->first ? map->first->key_mark.column - 1 : 0;
+
+	if (n + 3 > sizeof before || indent + 2 > sizeof after)
+		return refuse(e, "has no room in its section");
+	memcpy(at, name, n);
+	memcpy(at + n, ": ", 3);
+	if (map->is_flow) {
+		memcpy(after, map->first ? ", " : "", map->first ? 3 : 1);
+		return splice(e, map->start + 1, map->start + 1, before, after);
+	}
+	after[0] = '\n';
+	memset(after + 1, ' ', indent);
+	return splice(e, map->start, map->start, before, after);
+}
+
+/* A new key or section at the end of the file, in the column of the others. */
+static int append(const struct edit *e)
+{
+	const struct node *root = e->policy->root;
+	size_t n = key_section(e->key), indent = root->first->key_mark.column - 1;
+	bool has_newline = e->size && e->bytes[e->size - 1] == '\n';
+	int code = buf_add(e->out, e->bytes, e->size);
+
+	if (code == 0 && !has_newline)
+		code = buf_add_byte(e->out, '\n');
+	if (code == 0 && n)
+		code = buf_printf(e->out, "%*s%.*s:\n", (int)indent, "", (int)n, e->key->path);
+	if (code == 0)
+		code = buf_printf(e->out, "%*s%s: ", (int)(indent + (n ? 2 : 0)), "",
+				  e->key->path + (n ? n + 1 : 0));
+	if (code == 0)
+		code = add_value(e);
+	return code < 0 ? code : buf_add_byte(e->out, '\n');
+}
+
+static int insert(const struct edit *e)
+{
+	const struct node *root = e->policy->root, *section = NULL;
+	size_t n = key_section(e->key);
+	char name[64] = "", path[96];
+
+	if (n) {
+		memcpy(name, e->key->path, n);
+		section = node_get(root, name);
+		if (section)
+			return insert_into(e, section, e->key->path + n + 1);
+	}
+	if (!root->is_flow)
+		return append(e);
+	if (!n)
+		return insert_into(e, root, e->key->path);
+	/* {version: 1} and a key in a section that is not there: `section: {key: value}, `. */
+	memcpy(path, name, n);
+	memcpy(path + n, ": {", 4);
+	memcpy(path + n + 3, e->key->path + n + 1, strlen(e->key->path + n + 1) + 1);
+	memcpy(path + strlen(path), ": ", 3);
+	return splice(e, root->start + 1, root->start + 1, path, "}, ");
+}
+
+static int edit_value(const struct edit *e)
+{
+	const struct policy_value *old = &e->policy->values[e->key - policy_keys];
+
+	if (e->key->kind >= KIND_LIST)
+		return refuse(e, "is a list or a map");
+	if (!old->is_set)
+		return insert(e);
+	if (!old->node->is_flow)
+		return refuse(e, "is written as a block");
+	return splice(e, old->node->start, old->node->end, "", "");
+}
+
+/* What was written must be readable, with this key in it. */
+static int check_result(const struct edit *e)
+{
+	struct policy *again = NULL;
+	bool is_set;
+	int code = policy_parse(e->name, buf_at(e->out), buf_size(e->out), &again, e->err);
+
+	if (code < 0)
+		return code;
+	is_set = again->values[e->key - policy_keys].is_set;
+	policy_free(again);
+	return is_set ? 0 : refuse(e, "cannot be placed in this layout");
+}
+
+int policy_set(const char *name, const void *bytes, size_t size, const char *key, const char *value,
+	       struct buf *ret_yaml, struct csn_error *err)
+{
+	struct policy *policy = NULL;
+	enum key_id id = key_find(key);
+	_cleanup_buf_ struct buf out;
+	struct edit e = { name, bytes, size, NULL, NULL, value, &out, err };
+	char shown[NODE_SHOWN];
+	int code;
+
+	buf_init(&out, POLICY_MAX_BYTES);
+	if (id == KEY_COUNT)
+		return csn_fail(
+			err, -EINVAL, "policy",
+			"no key %s, expected one such as limits.command; caisson policy show "
+			"lists them",
+			node_show(key, shown));
+	code = policy_parse(name, bytes, size, &policy, err);
+	if (code < 0)
+		return code;
+	e.policy = policy;
+	e.key = &policy_keys[id];
+	code = edit_value(&e);
+	if (code == 0)
+		code = check_result(&e);
+	if (code == 0)
+		code = buf_add(ret_yaml, buf_at(&out), buf_size(&out));
+	policy_free(policy);
+	return code;
+}
