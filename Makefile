@@ -61,7 +61,7 @@ bench:
 	$(call script,bench/run,the benchmark)
 
 fuzz:
-	$(call setup,$(if $(filter 0,$(FUZZ_SECONDS)),build,ci))
+	$(call setup,$(if $(filter 0,$(FUZZ_SECONDS)),build,fuzz))
 	$(Q)PYTHON=$(PYTHON) tools/fuzz $(FUZZ_SECONDS)
 
 soak:
