@@ -374,7 +374,11 @@ static int receive_number(int socket_fd, int *ret_number, pid_t *ret_pid)
 	struct ucred credentials;
 	struct cmsghdr *header;
 
-	if (recvmsg(socket_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof *ret_number)
+	ssize_t n = recvmsg(socket_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (n == 0)
+		return -EPIPE;
+	if (n != sizeof *ret_number)
 		return -EBADMSG;
 	header = CMSG_FIRSTHDR(&message);
 	if (!header || header->cmsg_type != SCM_CREDENTIALS)
@@ -391,6 +395,10 @@ static int fetch(struct run *run, int *ret_listener)
 	pid_t pid;
 
 	r = receive_number(run->wall.listeners, &number, &pid);
+	if (r == -EPIPE) { /* the wall ended; its own account says why */
+		run->wall.listeners = fd_close(run->wall.listeners);
+		return r;
+	}
 	if (r < 0)
 		return csn_fail(&run->error, r, "notify", "no listener was announced");
 	pidfd = sys_pidfd_open(pid);
@@ -413,17 +421,19 @@ void run_take_listener(struct run *run)
 		.scratch_fd = run->limits.scratch_fd,
 		.has_own_view = run->backend->tier >= TIER_BALANCED,
 	};
-	int listener = -1;
+	int listener = -1, r;
 
-	if (run->notify || !run->is_ready) {
+	if (run->notify) {
 		csn_fail(&run->error, -EBADMSG, "notify", "a listener was announced out of turn");
 		run_lose(run);
 		return;
 	}
 	limits_watch(&run->limits, run->wall.pid);
 	setup.scratch_fd = run->limits.scratch_fd;
-	if (fetch(run, &listener) < 0 ||
-	    notify_new(listener, &setup, &run->notify, &run->error) < 0) {
+	r = fetch(run, &listener);
+	if (r == -EPIPE)
+		return;
+	if (r < 0 || notify_new(listener, &setup, &run->notify, &run->error) < 0) {
 		run_lose(run);
 		return;
 	}

@@ -264,7 +264,7 @@ int tree_plan(const struct plan *plan, const struct backend_start *how, int user
 	add_scratch(&f);
 	add_proc(&f);
 	for (const char *const *path = how->toolchains; path && *path; path++)
-		add(&f, ROOTFS_BIND, *path + 1, *path);
+		add_host_tree(&f, *path, *path, false);
 	add_workspace(&f);
 	for (size_t i = 0; i < plan->mount_count; i++)
 		add_host_tree(&f, plan->mounts[i].host, plan->mounts[i].at,
