@@ -9,13 +9,13 @@
 #include "monitor/notify.h"
 
 #include <errno.h>
-#include <linux/audit.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -28,14 +28,6 @@
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64) /* 6.6 */
 #define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
-#endif
-
-#if defined(__x86_64__)
-#define OWN_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define OWN_ARCH AUDIT_ARCH_AARCH64
-#else
-#error "name this architecture"
 #endif
 
 /*
@@ -95,21 +87,29 @@ void call_record(struct call *call, const struct fact *fact)
 		call->notify->wants_end = true;
 }
 
+/* A socket of the host's network, where there is no network namespace to make it harmless. */
+static bool is_inet_socket(const struct call *call)
+{
+	int family = call_int(call, 0);
+
+	return call->request->data.nr == SYS_socket && !call->notify->setup.has_own_view &&
+	       (family == AF_INET || family == AF_INET6);
+}
+
 /* A syscall that the profile denies: its errno, with the registers as the kernel had them. */
 static void deny(struct call *call)
 {
 	const struct profile_rule *rule = call->rule;
 	struct fact fact;
 
-	/* What no line names may be newer than the profile: programs fall back on ENOSYS. */
-	call_refuse(call, rule ? rule->error : ENOSYS);
-	if (rule && rule->verdict == PROFILE_QUIET)
+	call_refuse(call, rule->error);
+	if (rule->verdict == PROFILE_QUIET)
 		return;
-	call_fact(call, FACT_SYSCALL, &fact);
+	call_fact(call, is_inet_socket(call) ? FACT_NETWORK_ACCESS : FACT_SYSCALL, &fact);
 	fact.detail.has_args = true;
 	memcpy(fact.detail.args, call->request->data.args, sizeof fact.detail.args);
 	fact_print(fact.rule, sizeof fact.rule, "profile %s: %s", call->notify->profile,
-		   rule ? rule->reason : "named by no line");
+		   rule->reason);
 	call_record(call, &fact);
 }
 
@@ -120,19 +120,20 @@ static void (*const handlers[CALL_CLASS_COUNT])(struct call *) = {
 	[CALL_SENDMSG] = notify_send,    [CALL_SENDMMSG] = notify_send,
 };
 
+/*
+ * The rule is found anew from the registers, since one syscall has lines that deny and lines
+ * that watch, and a denied call must not be continued. Registers cannot change meanwhile.
+ */
 static void decide(struct call *call)
 {
 	const struct notify *notify = call->notify;
-	int nr = call->request->data.nr;
+	const struct seccomp_data *data = &call->request->data;
 
-	if (call->request->data.arch != OWN_ARCH) {
-		call_refuse(call, ENOSYS);
-		return;
-	}
-	call->rule = notify->setup.rule_of(notify->profile, nr);
-	call->shape = call_shape_of(nr);
-	if (!call->rule || call->rule->verdict == PROFILE_DENY ||
-	    call->rule->verdict == PROFILE_QUIET)
+	call->rule = notify->setup.decide(notify->profile, data);
+	call->shape = call_shape_of(data->nr);
+	if (!call->rule)
+		call_refuse(call, ENOSYS); /* another architecture's numbers */
+	else if (call->rule->verdict == PROFILE_DENY || call->rule->verdict == PROFILE_QUIET)
 		deny(call);
 	else if (call->shape)
 		handlers[call->shape->class](call);
@@ -275,8 +276,8 @@ int notify_new(int listener, const struct notify_setup *setup, struct notify **r
 	notify->listener = listener;
 	notify->epoll = notify->timer = notify->root = notify->scratch = -1;
 	notify->setup = *setup;
-	if (!notify->setup.rule_of)
-		notify->setup.rule_of = profile_rule_of;
+	if (!notify->setup.decide)
+		notify->setup.decide = profile_decide;
 	snprintf(notify->profile, sizeof notify->profile, "%s", setup->profile);
 	notify->tokens = TOKENS_MAX;
 	notify->filled_us = clock_now_us();

@@ -26,6 +26,7 @@
 
 struct notify;
 struct profile_rule;
+struct seccomp_data;
 
 /* notify_handle(): what the caller should do next. */
 enum notify_state {
@@ -40,9 +41,8 @@ struct notify_setup {
 	const char *profile;           /* as for profile_rules(): "command", "command-reads" … */
 	struct violations *violations; /* borrowed: where facts go */
 	int scratch_fd; /* O_PATH of the scratch mount or folder, borrowed; -1: looked up inside */
-	/* The rule that governs a syscall, NULL: none; a NULL function stands for
-	 * profile_rule_of(). */
-	const struct profile_rule *(*rule_of)(const char *profile, int nr);
+	/* The rule that decides a call; NULL stands for profile_decide(). For tests. */
+	const struct profile_rule *(*decide)(const char *profile, const struct seccomp_data *data);
 	bool has_own_view; /* process wall: mount flags decide, network namespace of its own;
 			    * false (landlock wall): the plan's paths decide */
 };

@@ -33,7 +33,7 @@ enum { LINKS_MAX = 8, PARTS_MAX = PATH_MAX / 2 };
 
 /* A walk in progress: where it starts and what is still to be walked. */
 struct walk {
-	int base;     /* owned */
+	int base;     /* the notifier's root, or owned */
 	bool is_root; /* base is the sandbox's root: ".." and absolute links stay beneath it */
 	bool is_nofollow;
 	char path[PATH_MAX];
@@ -44,19 +44,23 @@ void place_done(struct place *place)
 	place->fd = fd_close(place->fd);
 }
 
-static int open_root(const struct call *call, int *ret_fd)
+/* Borrowed. All processes of a command have one root: the filter forbids chroot, setns, unshare. */
+static int root_of(const struct call *call, int *ret_fd)
 {
 	struct notify *notify = call->notify;
-	int r;
+	int r = 0;
 
-	/* All processes of a command have one root: the filter forbids chroot, setns, unshare. */
-	if (notify->root < 0) {
+	if (notify->root < 0)
 		r = tracee_open_root(call->tid, &notify->root);
-		if (r < 0)
-			return r;
-	}
-	*ret_fd = fcntl(notify->root, F_DUPFD_CLOEXEC, 3);
-	return *ret_fd < 0 ? -errno : 0;
+	if (r == 0)
+		*ret_fd = notify->root;
+	return r;
+}
+
+static void walk_done(struct walk *walk)
+{
+	if (!walk->is_root)
+		walk->base = fd_close(walk->base);
 }
 
 static int step(const struct walk *walk, const char *path, uint64_t flags)
@@ -78,9 +82,9 @@ static int restart(const struct call *call, struct walk *walk, const char *prefi
 	memcpy(walk->path, text, (size_t)n + 1);
 	if (walk->is_root)
 		return 0;
-	walk->base = fd_close(walk->base);
+	walk_done(walk);
 	walk->is_root = true;
-	return open_root(call, &walk->base);
+	return root_of(call, &walk->base);
 }
 
 /* ".." or an absolute link left the folder we started from: from the root, by its name. */
@@ -245,7 +249,7 @@ int place_of_fd(const struct call *call, int fd, struct place *ret_place)
 static int start(const struct call *call, int dir_fd, struct walk *walk)
 {
 	if (walk->is_root)
-		return open_root(call, &walk->base);
+		return root_of(call, &walk->base);
 	if (dir_fd == AT_FDCWD)
 		return tracee_open_cwd(call->tid, &walk->base);
 	return tracee_open_fd(call->tid, dir_fd, &walk->base);
@@ -270,12 +274,12 @@ int place_find(const struct call *call, int dir_fd, const char *path, bool is_no
 	for (int i = 0; r == 0 && i < LINKS_MAX; i++) {
 		r = attempt(call, &walk, ret_place);
 		if (r == 0) {
-			fd_close(walk.base);
+			walk_done(&walk);
 			return 0;
 		}
 		r = r == 1 ? 0 : r;
 	}
-	fd_close(walk.base);
+	walk_done(&walk);
 	return r < 0 ? r : -ELOOP;
 }
 
@@ -374,12 +378,11 @@ bool place_may_write(const struct call *call, const struct place *place)
 static int scratch_of(const struct call *call)
 {
 	struct notify *notify = call->notify;
-	_cleanup_fd_ int root = -1;
-	int fd;
+	int fd, root;
 
 	if (notify->setup.scratch_fd >= 0)
 		return notify->setup.scratch_fd;
-	if (notify->scratch < 0 && notify->setup.plan->scratch_at && open_root(call, &root) == 0) {
+	if (notify->scratch < 0 && notify->setup.plan->scratch_at && root_of(call, &root) == 0) {
 		fd = sys_openat2(root, notify->setup.plan->scratch_at, O_PATH | O_DIRECTORY,
 				 RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
 		notify->scratch = fd < 0 ? -1 : fd;

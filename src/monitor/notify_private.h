@@ -61,7 +61,7 @@ struct call {
 	struct notify *notify;
 	const struct seccomp_notif *request;
 	const struct call_shape *shape;  /* NULL: not in the table */
-	const struct profile_rule *rule; /* NULL: named nowhere */
+	const struct profile_rule *rule; /* NULL: not a call of this architecture */
 	pid_t tid;
 	enum answer answer;
 	int error;     /* positive errno for ANSWER_ERROR */
