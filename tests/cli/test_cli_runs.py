@@ -1,0 +1,436 @@
+"""Records as `runs` and `why` tell them; the records are made without a sandbox."""
+import json
+import os
+import stat
+
+import pytest
+
+VIOLATIONS = [
+    {"event": "NetworkAccessViolation", "time": "2026-01-02T03:04:05.000Z", "source": "seccomp", "pid": 9,
+     "comm": "curl\x1b[2J", "detail": {"address": "198.51.100.7", "port": 443}, "rule": "network: none",
+     "certain": True, "count": 3, "say": "no network"},
+    {"event": "NetworkAccessViolation", "source": "seccomp", "pid": 9, "comm": "x", "detail": {"address": "127.0.0.1"},
+     "rule": "r", "certain": False, "count": 1, "say": "s"},
+    {"event": "FilesystemWriteViolation", "source": "seccomp", "pid": 9, "comm": "sh",
+     "detail": {"path": "/workspace/a"}, "rule": "r", "certain": True, "count": 1, "say": "s"},
+    {"event": "FilesystemWriteViolation", "source": "seccomp", "pid": 9, "comm": "sh",
+     "detail": {"path": "/srv/x\n- evil: \"1\""}, "rule": "r", "certain": True, "count": 1, "say": "s"},
+    {"event": "FilesystemWriteViolation", "source": "seccomp", "pid": 9, "comm": "sh",
+     "detail": {"path": "/etc/passwd"}, "rule": "r", "certain": True, "count": 1, "say": "s"},
+    {"event": "TimeoutViolation", "source": "clock", "pid": 0, "comm": "", "detail": {}, "rule": "limits.command",
+     "certain": True, "count": 1, "say": "s"},
+    {"event": "MemoryLimitViolation", "source": "cgroup", "pid": 0, "comm": "", "detail": {}, "rule": "limits.memory",
+     "certain": True, "count": 1, "say": "s"},
+    {"event": "SyscallViolation", "source": "seccomp", "pid": 9, "comm": "sh", "detail": {"syscall": "bpf"},
+     "rule": "r", "certain": True, "count": 1, "say": "s"},
+]
+PERMITS = [
+    'network: {mode: allow, allow: ["198.51.100.7:443"]}',
+    "network: {mode: loopback}",
+    "workspace: {mode: cow}   # or rw",
+    'mounts: [{host: "/srv/x\\n- evil: \\"1\\"", at: "/srv/x\\n- evil: \\"1\\"", mode: rw}]',
+    None,
+    "limits: {command: 90s}",
+    "limits: {memory: 2GiB}",
+    None,
+]
+
+
+def test_nothing_yet(cli):
+    assert cli("runs", "ls").status == 0
+    assert cli("runs", "ls", "--json").json() == []
+    assert cli("runs", "gc").status == 0
+    for command in (["why"], ["runs", "show"], ["runs", "verify"], ["runs", "rm", "abc"]):
+        answer = cli(*command)
+        assert answer.status == 1 and "no records" in answer.err, command
+
+
+def test_ls_newest_first(cli, make_record):
+    first, second = make_record(command=["echo", "a\x1b[31mb\n"]), make_record(lost=True)
+    lines = cli("runs", "ls").out.splitlines()
+    assert {line.split()[0] for line in lines} == {first, second} and len(lines) == 2
+    line = next(line for line in lines if line.startswith(first))
+    assert "exited 3" in line and "echo a\\x1b[31mb\\n" in line
+    assert "lost" in next(line for line in lines if line.startswith(second))
+    rows = {row["run_id"]: row for row in cli("runs", "ls", "--json").json()}
+    assert rows[first]["status"] == "finished" and rows[first]["termination"]["exit_code"] == 3
+    assert rows[second]["status"] == "lost" and rows[second]["command"] is None
+
+
+def test_show(cli, make_record):
+    run = make_record(error={"code": "enoent", "stage": "agent", "text": "it broke"})
+    out = cli("runs", "show", run).out
+    for text in ("make test", "balanced/process", "exited 3", "1MiB", "1200 ms", "built-in defaults", "it broke"):
+        assert text in out
+    assert cli("runs", "show", run[-6:]).out == out and cli("runs", "show").out == out
+    assert cli("runs", "show", run, "--json").json()["run_id"] == run
+    missing = cli("runs", "show", "zzz")
+    assert missing.status == 1 and "zzz" in missing.err
+
+
+def test_a_lost_run_has_no_result(cli, make_record):
+    run = make_record(lost=True)
+    answer = cli("runs", "show", run)
+    assert answer.status == 1 and "lost" in answer.err
+
+
+def test_run_dir_is_another_place(cli, make_record, runs, tmp_path):
+    run = make_record()
+    os.rename(runs, tmp_path / "elsewhere")
+    assert cli("runs", "show", run).status == 1
+    assert cli("runs", "show", run, "--run-dir", tmp_path / "elsewhere").status == 0
+    assert cli("runs", "show", run, "--run-dir", "elsewhere", cwd=tmp_path).status == 0
+
+
+# ---- why -------------------------------------------------------------------------------------
+
+def test_why_says_what_would_permit_it(cli, make_record):
+    make_record(violations=VIOLATIONS, limits={"command_ms": 45000, "memory_bytes": 1 << 30},
+                termination={"reason": "timeout", "clock": "command", "exit_code": None, "signal": None,
+                             "signal_name": None})
+    told = cli("why", "--json").json()
+    assert [violation["policy"] for violation in told["violations"]] == PERMITS
+    answer = cli("why")
+    assert answer.status == 0 and "timeout (command)" in answer.out
+    assert "curl\\x1b[2J" in answer.out and "\x1b" not in answer.out
+    assert "(3 times)" in answer.out and "(not certain)" in answer.out
+    assert answer.out.count("nothing in a policy permits it") == 2
+    assert "address=198.51.100.7 port=443" in answer.out
+
+
+def test_why_of_a_clean_run(cli, make_record):
+    make_record()
+    assert "nothing was denied" in cli("why").out
+
+
+def test_a_hostile_result_is_data(cli, make_record):
+    make_record(violations=["text", {"event": 7, "detail": "x", "comm": None}, {"detail": {"path": ["a"]}}],
+                command="not a list", usage=[], termination=None, policy="x", mounts={"a": 1}, enforced=[{"what": "z"}])
+    for command in (["why"], ["why", "--json"], ["runs", "show"], ["runs", "ls"], ["runs", "ls", "--json"]):
+        assert cli(*command).status == 0, command
+
+
+# ---- verify, rm, gc --------------------------------------------------------------------------
+
+@pytest.fixture
+def three_events(make_record):
+    return make_record(events=[("RunStarted", {"n": 1}), ("ExecStarted", {"n": 2}), ("RunExited", {"n": 3})])
+
+
+def test_verify_good(cli, three_events):
+    assert cli("runs", "verify").out == f"{three_events}: good\n"
+    assert cli("runs", "verify", "--json").json()["good"] is True
+
+
+def rewrite(path, change):
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(change(lines)))
+
+
+def drop(lines, i):
+    return lines[:i] + lines[i + 1:]
+
+
+@pytest.mark.parametrize("change, line", [
+    (lambda lines: [lines[0], lines[1].replace('"n":2', '"n":9'), lines[2]], 2),
+    (lambda lines: drop(lines, 1), 2),
+    (lambda lines: lines[:2], None),
+    (lambda lines: [lines[1], lines[0], lines[2]], 1),
+    (lambda lines: lines + [lines[2]], 4),
+])
+def test_verify_names_the_first_bad_line(cli, runs, three_events, change, line):
+    rewrite(runs / three_events / "logs" / "events.jsonl", change)
+    answer = cli("runs", "verify", three_events)
+    assert answer.status == 1 and "events.jsonl" in answer.out + answer.err, answer
+    told = cli("runs", "verify", three_events, "--json").json()
+    assert told["good"] is False and told["reason"]
+    if line:
+        assert told["line"] == line
+
+
+def test_verify_sees_a_changed_result(cli, runs, three_events):
+    path = runs / three_events / "result.json"
+    path.write_text(path.read_text().replace("exited", "exitex"))
+    answer = cli("runs", "verify")
+    assert answer.status == 1 and "result.json" in answer.out
+
+
+def test_rm(cli, make_record, runs):
+    first, second = make_record(), make_record()
+    assert cli("runs", "rm", "").status == 1, "an unset variable removes nothing"
+    assert cli("runs", "rm", first, "--json").json() == {"removed": [first]}
+    assert not (runs / first).exists() and (runs / second).exists()
+    assert cli("runs", "rm", first).status == 1
+
+
+def test_gc(cli, make_record, runs):
+    ids = [make_record() for _ in range(4)]
+    assert cli("runs", "gc", "--json").json() == {"removed": 0}
+    assert cli("runs", "gc", "--runs", "1", "--json").json() == {"removed": 3}
+    assert sum((runs / run).exists() for run in ids) == 1
+
+
+# ---- the copy-on-write layer -------------------------------------------------------------------
+
+@pytest.fixture
+def cow(make_record, runs, project):
+    """A finished copy-on-write run over the project: (id, its upper folder)."""
+    (project / "same").write_text("same\n")
+    (project / "changed").write_text("".join(f"line {n}\n" for n in range(30)))
+    (project / "gone").write_text("gone\n")
+    (project / "folder").mkdir()
+    (project / "folder" / "in").write_text("in\n")
+    (project / "opaque").mkdir()
+    (project / "opaque" / "old").write_text("old\n")
+    (project / "opaque" / "kept").write_text("kept\n")
+    run = make_record(mounts=[{"host": str(project), "at": "/workspace", "access": "cow"}],
+                      events=[("RunStarted", {})])
+    upper = runs / run / "cow" / "upper"
+    upper.mkdir(parents=True)
+    return run, upper
+
+
+def whiteout(path):
+    os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(0, 0))
+
+
+def fill(upper):
+    (upper / "same").write_text("same\n")
+    lines = [f"line {n}\n" for n in range(30)]
+    lines[15] = "another\n"
+    (upper / "changed").write_text("".join(lines))
+    whiteout(upper / "gone")
+    whiteout(upper / "folder")
+    (upper / "opaque").mkdir()
+    os.setxattr(upper / "opaque", "user.overlay.opaque", b"y")
+    (upper / "opaque" / "kept").write_text("kept\n")
+    (upper / "new").mkdir()
+    (upper / "new" / "file").write_text("new\n")
+    (upper / "link").symlink_to("new/file")
+
+
+def changes(cli, run, *paths):
+    told = cli("runs", "diff", run, "--json", *paths).json()["changes"]
+    return [(change["change"][0].upper(), change["path"]) for change in told]
+
+
+ALL = [("M", "changed"), ("D", "folder/in"), ("D", "folder/"), ("D", "gone"), ("A", "link"), ("A", "new/"),
+       ("A", "new/file"), ("D", "opaque/old")]
+
+
+def test_diff_lists_what_changed(cli, cow):
+    run, upper = cow
+    fill(upper)
+    assert changes(cli, run) == ALL
+    assert changes(cli, run, "new/") == [("A", "new/"), ("A", "new/file")]
+    assert changes(cli, run, "./new/file", "gone") == [("D", "gone"), ("A", "new/"), ("A", "new/file")]
+    out = cli("runs", "diff", run).out
+    assert "@@ -13,7 +13,7 @@\n line 12\n line 13\n line 14\n-line 15\n+another\n line 16\n" in out
+    assert "A link -> new/file\n" in out and "+new\n" in out and "-gone\n" in out
+    assert "@@" not in cli("runs", "diff", run, "--names-only").out
+
+
+def test_diff_is_a_patch(cli, cow, project):
+    import shutil
+    import subprocess
+    if not shutil.which("patch"):
+        pytest.skip("patch: not installed")
+    run, upper = cow
+    fill(upper)
+    patch = cli("runs", "diff", run, "changed", "gone").out
+    subprocess.run(["patch", "-p1"], cwd=project, input=patch, encoding="utf-8", check=True,
+                   stdout=subprocess.DEVNULL, timeout=30)
+    assert (project / "changed").read_text() == (upper / "changed").read_text()
+    assert not (project / "gone").exists()
+
+
+def test_diff_of_what_is_no_small_text(cli, cow):
+    run, upper = cow
+    (upper / "binary").write_bytes(b"\x00\x01" * 50)
+    (upper / "big").write_text("x\n" * 200000)
+    (upper / "open-end").write_text("no newline")
+    (upper / "changed").write_text("".join(f"other {n}\n" for n in range(30)))
+    out = cli("runs", "diff", run).out
+    assert "A binary\n  not text, 100 bytes\n" in out and "A big\n  too long for a diff" in out
+    assert "+no newline\n\\ no newline at the end\n" in out
+    assert out.count("\n-line") == 30 and out.count("\n+other") == 30
+
+
+def test_hostile_names_are_escaped(cli, cow):
+    run, upper = cow
+    with open(os.fsencode(upper) + b"/a\x1b[2J\n\xff\xe2\x80\xae", "w") as file:
+        file.write("x\n")
+    answer = cli("runs", "diff", run)
+    assert "A a\\x1b[2J\\n\\xff\\u{202e}\n" in answer.out and "\x1b" not in answer.out
+    assert cli("runs", "commit", run, "--json").json()["applied"][0]["path"] == "a\\x1b[2J\\n\\xff\\u{202e}"
+
+
+def test_diff_needs_a_layer(cli, make_record):
+    answer = cli("runs", "diff", make_record())
+    assert answer.status == 1 and "--cow" in answer.err
+    assert cli("runs", "diff", "").status == 1
+
+
+def tree(path):
+    return {str(p.relative_to(path)): p.read_text() if p.is_file() else None for p in path.rglob("*")}
+
+
+def test_commit_applies_all_and_is_recorded(cli, cow, project, runs):
+    run, upper = cow
+    fill(upper)
+    (upper / "new" / "file").chmod(0o4755)
+    before = tree(project)
+    dry = cli("runs", "commit", run, "--dry-run")
+    assert dry.status == 0 and tree(project) == before and len(dry.out.splitlines()) == len(ALL)
+    answer = cli("runs", "commit", run)
+    assert answer.status == 0, answer
+    assert [tuple(line.split(" ", 1)) for line in answer.out.splitlines()] == ALL
+    assert tree(project) == {"same": "same\n", "changed": (upper / "changed").read_text(), "opaque": None,
+                             "opaque/kept": "kept\n", "new": None, "new/file": "new\n", "link": "new\n"}
+    assert (project / "new" / "file").stat().st_mode & 0o7777 == 0o755, "no set-user-id"
+    assert os.readlink(project / "link") == "new/file"
+    assert cli("runs", "verify", run).status == 0
+    last = (runs / run / "logs" / "events.jsonl").read_text().splitlines()[-1]
+    event = json.loads(last)
+    assert event["event"] == "Committed" and event["payload"]["applied"] == len(ALL)
+    assert changes(cli, run) == [("M", "new/file")], "nothing is left but the bit that was dropped"
+
+
+def test_commit_of_named_paths_only(cli, cow, project):
+    run, upper = cow
+    fill(upper)
+    assert cli("runs", "commit", run, "new/file").status == 0
+    assert (project / "new" / "file").exists() and (project / "gone").exists() and not (project / "link").is_symlink()
+
+
+GUARDED = [".git/hooks/pre-commit", ".git/config", ".envrc", ".vscode/tasks.json", "sub/.git/config", ".GIT/config",
+           ".git/objects/info/alternates"]
+
+
+@pytest.mark.parametrize("path", GUARDED)
+def test_guarded_names_only_when_named(cli, cow, project, path):
+    run, upper = cow
+    (upper / path).parent.mkdir(parents=True, exist_ok=True)
+    (upper / path).write_text("evil\n")
+    answer = cli("runs", "commit", run)
+    assert answer.status == 1 and "left out" in answer.out and not (project / path).exists()
+    assert cli("runs", "commit", run, ".").status == 1 and not (project / path).exists()
+    assert cli("runs", "commit", run, path).status == 0 and (project / path).read_text() == "evil\n"
+
+
+def test_git_data_passes(cli, cow, project):
+    run, upper = cow
+    (project / ".git").mkdir()
+    (upper / ".git" / "refs" / "heads").mkdir(parents=True)
+    (upper / ".git" / "refs" / "heads" / "main").write_text("0\n")
+    (upper / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    assert cli("runs", "commit", run).status == 0
+    assert (project / ".git" / "HEAD").exists()
+
+
+@pytest.mark.parametrize("path", ["caisson.yaml", "sub/caisson.yaml", "Caisson.yaml"])
+def test_a_policy_file_is_never_written(cli, cow, project, path):
+    run, upper = cow
+    (upper / path).parent.mkdir(exist_ok=True)
+    (upper / path).write_text("version: 1\n")
+    for words in ([], [path], ["--force", path]):
+        answer = cli("runs", "commit", run, *words)
+        assert answer.status == 1 and "never written" in answer.out
+    assert not (project / path).exists()
+
+
+@pytest.mark.parametrize("target, leaves", [("/etc", True), ("../..", True), ("a/../../b", True), ("a/../b", False),
+                                            ("./a", False)])
+def test_links_out_of_the_workspace(cli, cow, project, target, leaves):
+    run, upper = cow
+    (upper / "link").symlink_to(target)
+    answer = cli("runs", "commit", run)
+    assert (answer.status == 1) is leaves and (project / "link").is_symlink() is not leaves
+    assert ("out of the workspace" in cli("runs", "diff", run).out) is leaves
+    if leaves:
+        assert cli("runs", "commit", run, "link").status == 0 and os.readlink(project / "link") == target
+
+
+def test_devices_sockets_pipes_stay_out(cli, cow, project):
+    run, upper = cow
+    os.mkfifo(upper / "pipe")
+    (upper / "fine").write_text("fine\n")
+    answer = cli("runs", "commit", run)
+    assert answer.status == 1 and "pipe" in answer.out and sorted(os.listdir(project))[1] == "fine"
+    assert not (project / "pipe").exists()
+
+
+def test_what_changed_meanwhile_is_kept(cli, cow, project):
+    run, upper = cow
+    fill(upper)
+    import time
+    time.sleep(0.05)
+    (project / "changed").write_text("mine\n")
+    answer = cli("runs", "commit", run, "changed")
+    assert answer.status == 1 and "--force" in answer.out and (project / "changed").read_text() == "mine\n"
+    assert cli("runs", "commit", run, "--force", "changed").status == 0
+    assert "another\n" in (project / "changed").read_text()
+
+
+def test_a_folder_that_became_a_link_is_no_way_out(cli, cow, project, tmp_path):
+    run, upper = cow
+    (upper / "opaque").mkdir()
+    (upper / "opaque" / "kept").write_text("evil\n")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("precious\n")
+    for name in ("old", "kept"):
+        (project / "opaque" / name).unlink()
+    (project / "opaque").rmdir()
+    (project / "opaque").symlink_to(outside)
+    cli("runs", "commit", run, "--force")
+    assert (outside / "kept").read_text() == "precious\n"
+
+
+def test_a_sparse_file_costs_nothing(cli, cow, project):
+    run, upper = cow
+    with open(upper / "huge", "wb") as file:
+        file.seek(1 << 20)
+        file.write(b"middle")
+        file.truncate(1 << 33)
+    assert cli("runs", "commit", run).status == 0
+    done = os.stat(project / "huge")
+    assert done.st_size == 1 << 33 and done.st_blocks * 512 < 1 << 22
+    with open(project / "huge", "rb") as file:
+        file.seek(1 << 20)
+        assert file.read(6) == b"middle"
+
+
+def test_foreign_layers_are_refused(cli, cow):
+    run, upper = cow
+    (upper / "new").mkdir()
+    os.setxattr(upper / "new", "user.overlay.redirect", b"/etc")
+    answer = cli("runs", "diff", run)
+    assert answer.status == 1 and "redirect" in answer.err
+
+
+def test_depth_is_bounded(cli, cow):
+    run, upper = cow
+    deep = upper
+    for _ in range(150):
+        deep = deep / "d"
+        deep.mkdir()
+    answer = cli("runs", "diff", run)
+    assert answer.status == 1 and "too deep" in answer.err
+
+
+def test_a_tampered_record_stops_a_commit(cli, cow, project, runs):
+    run, upper = cow
+    fill(upper)
+    log = runs / run / "logs" / "events.jsonl"
+    log.write_text(log.read_text().replace("RunStarted", "RunStartex"))
+    before = tree(project)
+    assert cli("runs", "commit", run).status == 1
+    assert tree(project) == before
+
+
+def test_temporary_files_do_not_stay(cli, cow, project):
+    run, upper = cow
+    fill(upper)
+    cli("runs", "commit", run)
+    assert not [name for name in os.listdir(project) if name.startswith(".caisson")]
