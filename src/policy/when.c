@@ -148,7 +148,7 @@ static bool rule_hits(struct decision *d, const struct policy_item *rule, const 
 
 int decide_strict_rule(struct decision *d, const struct policy_item **ret_rule)
 {
-	_cleanup_arena_ struct arena arena;
+	_cleanup_arena_ struct arena arena = { .quota = MAX_COMMAND };
 	const struct policy_value *rules;
 	const char *command = NULL;
 	int code;
@@ -156,7 +156,6 @@ int decide_strict_rule(struct decision *d, const struct policy_item **ret_rule)
 	*ret_rule = NULL;
 	if (!d->policy || !d->policy->values[KEY_STRICT_WHEN].count)
 		return 0;
-	arena_init(&arena, MAX_COMMAND);
 	code = join_command(d, &arena, &command);
 	if (code < 0)
 		return code;
