@@ -200,6 +200,12 @@ struct retention {
  * many. */
 int record_retain(int root_fd, const struct retention *bounds, struct csn_error *err);
 
+/*
+ * Is it time for record_retain()? For the end of a run: one fstat() instead of a walk over all
+ * runs. True when there are an eighth more runs than bounds allow, and for one run in 64.
+ */
+bool record_retain_is_due(int root_fd, const struct retention *bounds, const char *run_id);
+
 /* ---- redaction --------------------------------------------------------------------------- */
 
 /* Known secrets by name and value ("API_KEY", "s3cr3t"); values shorter than 6 bytes are ignored.

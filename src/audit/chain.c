@@ -4,9 +4,10 @@
  * as jansson's sorted, compact form of the whole object (the keys sort as event, hash,
  * payload, prev, seq, time), at a fraction of the price.
  *
- * Lines wait in `pending` only while the launch reports (see event.c) and are written whole,
- * so a monitor that is killed leaves complete lines. A write that fails half-way is cut off
- * again: what is on disk always ends with a line that verifies.
+ * Lines wait in `pending` only while the launch reports (see event.c) and leave it in one
+ * write. A kill can cut that write at a page's end: then all complete lines verify, and the
+ * verifier calls the last one cut short. A write that fails half-way is taken back, so that
+ * the file still ends with a line that verifies.
  */
 #include "audit/audit.h"
 
@@ -18,6 +19,7 @@
 
 #include "audit/dump.h"
 #include "audit/sha.h"
+#include "audit/verify.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
@@ -38,6 +40,16 @@ void chain_init(struct chain *chain, int fd)
 	memset(chain->head, '0', SHA_HEX - 1);
 	memcpy(chain->disk_head, chain->head, SHA_HEX);
 	buf_init(&chain->pending, PENDING_MAX);
+}
+
+void chain_resume(struct chain *chain, int fd, const struct chain_end *end)
+{
+	chain_init(chain, fd);
+	chain->seq = end->seq + 1;
+	chain->disk_seq = end->seq;
+	chain->disk_size = end->size;
+	memcpy(chain->head, end->head, SHA_HEX);
+	memcpy(chain->disk_head, end->head, SHA_HEX);
 }
 
 void chain_done(struct chain *chain)

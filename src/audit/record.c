@@ -19,8 +19,9 @@
 #include <unistd.h>
 
 #include "audit/files.h"
+#include "audit/list.h"
 #include "audit/manifest.h"
-#include "base/clock.h"
+#include "audit/verify.h"
 #include "base/fd.h"
 
 enum { OPEN_CHAIN = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, ID_TRIES = 8 };
@@ -29,8 +30,8 @@ enum { OPEN_CHAIN = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, ID_T
 
 int record_make_id(char *ret_id, size_t size)
 {
-	time_t now = (time_t)(clock_wall_ms() / 1000);
-	unsigned char bytes[6];
+	unsigned char bytes[4];
+	struct timespec now;
 	char when[20];
 	struct tm tm;
 	ssize_t n;
@@ -40,10 +41,12 @@ int record_make_id(char *ret_id, size_t size)
 	n = getrandom(bytes, sizeof bytes, 0);
 	if (n != (ssize_t)sizeof bytes)
 		return n < 0 ? -errno : -EIO;
-	gmtime_r(&now, &tm);
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
 	strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm);
-	snprintf(ret_id, size, "%s-%02x%02x%02x%02x%02x%02x", when, bytes[0], bytes[1], bytes[2],
-		 bytes[3], bytes[4], bytes[5]);
+	snprintf(ret_id, size, "%s-%04x%02x%02x%02x%02x", when,
+		 (unsigned)(now.tv_nsec * 65536 / 1000000000) & 0xffff, bytes[0], bytes[1],
+		 bytes[2], bytes[3]);
 	return 0;
 }
 
@@ -141,6 +144,57 @@ int record_open(struct record *record, const char *root, struct csn_error *err)
 	if (r < 0)
 		unmake_folder(record);
 	return r;
+}
+
+/* Finds the end of an existing chain and continues there. What a crash cut short is cut off. */
+static int resume_chain(struct record *record, struct csn_error *err)
+{
+	_cleanup_fd_ int fd = files_open_regular(record->dir_fd, "logs/events.jsonl");
+	struct chain_end end = { 0 };
+	struct finding finding;
+	int r = fd < 0 ? fd : verify_chain(fd, &end, &finding);
+
+	if (r < 0)
+		return files_fail(err, r, "read", "logs/events.jsonl");
+	if (finding.line && !finding.is_cut)
+		return csn_fail(err, -EBADMSG, "record",
+				"logs/events.jsonl line %llu: %s; a chain that does not verify is "
+				"not continued",
+				(unsigned long long)finding.line, finding.reason);
+	fd_cleanup(&fd);
+	fd = openat(record->dir_fd, "logs/events.jsonl",
+		    O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, (off_t)end.size) < 0)
+		return files_fail(err, -errno, "continue", "logs/events.jsonl");
+	chain_resume(&record->chain, fd_take(&fd), &end);
+	return 0;
+}
+
+int record_reopen(struct record *record, int root_fd, const char *run_id, struct csn_error *err)
+{
+	int r = 0;
+
+	reset(record);
+	record->dir_fd = record_is_id(run_id) ? files_open_dir(root_fd, run_id) : -ENOENT;
+	if (record->dir_fd < 0)
+		return files_fail(err, record->dir_fd, "open the run", run_id);
+	snprintf(record->run_id, sizeof record->run_id, "%s", run_id);
+	record->root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 3);
+	if (record->root_fd < 0)
+		r = files_fail(err, -errno, "open", "the run root");
+	else if (list_status(record->dir_fd) == RUN_RUNNING ||
+		 lock_folder(record->dir_fd, LOCK_EX | LOCK_NB) < 0)
+		r = csn_fail(err, -EBUSY, "record", "%s is still running", run_id);
+	else
+		r = resume_chain(record, err);
+	if (r < 0) {
+		record_done(record);
+		return r;
+	}
+	/* It is no longer finished: until record_close() it is running, or lost. */
+	unlinkat(record->dir_fd, "result.json", 0);
+	unlinkat(record->dir_fd, "manifest.json", 0);
+	return 0;
 }
 
 void record_open_none(struct record *record)
@@ -241,6 +295,7 @@ int record_close(struct record *record, json_t *result, struct csn_error *err)
 	if (r == 0)
 		r = heads_append(record, manifest_hash, first < 0 ? NULL : err);
 	chain_done(&record->chain);
+	flock(record->dir_fd, LOCK_UN); /* finished, for all who share the lock */
 	return first < 0 ? first : r;
 }
 

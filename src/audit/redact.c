@@ -115,8 +115,11 @@ static size_t match_table(struct span text, size_t from, const char **ret_name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++) {
 		const struct pattern *p = &patterns[i];
-		size_t prefix = strlen(p->prefix), n;
+		size_t prefix, n;
 
+		if ((p->prefix[0] | 0x20) != (text.at[from] | 0x20)) /* cheap, and rarely equal */
+			continue;
+		prefix = strlen(p->prefix);
 		if (!is_at(text, from, p->prefix, p->ignores_case) ||
 		    (p->at_word_start && !is_word_start(text, from)))
 			continue;

@@ -56,6 +56,8 @@ static void check_line(const char *line, size_t size, uint64_t seq, char *prev)
 	CHECK_STR(hash, prev);
 }
 
+static bool may_be_cut; /* set by the test that kills a writer: its last line may have no end */
+
 /* Checks every line and returns how many there are. */
 static uint64_t check_log(int fd, char *ret_head)
 {
@@ -68,7 +70,7 @@ static uint64_t check_log(int fd, char *ret_head)
 		CHECK(end - at < CHAIN_LINE_MAX);
 		check_line(at, (size_t)(end - at), ++seq, ret_head);
 	}
-	CHECK(*at == 0);
+	CHECK(may_be_cut || *at == 0);
 	free(text);
 	return seq;
 }
@@ -212,6 +214,7 @@ static void test_killed(void)
 	int fd = make_log();
 	pid_t pid;
 
+	may_be_cut = true;
 	for (int i = 0; i < 20; i++) {
 		CHECK(ftruncate(fd, 0) == 0);
 		pid = fork();

@@ -289,7 +289,7 @@ static void test_price(void)
 	qsort(took, ARRAY_SIZE(took), sizeof *took, by_size);
 	printf(", min %llu us, p50 %llu us, p90 %llu us\n", (unsigned long long)took[0],
 	       (unsigned long long)took[50], (unsigned long long)took[90]);
-	CHECK(took[0] < 2000); /* loose: the machine may be busy, or slow, or instrumented */
+	CHECK(took[0] < 5000); /* loose: the machine may be busy, or slow, or instrumented */
 }
 
 static const struct tap_test tests[] = {

@@ -1,0 +1,22 @@
+/* list - what state a run is in; shared by listing, removing and reopening */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "audit/audit.h"
+
+enum run_status { RUN_RUNNING, RUN_FINISHED, RUN_LOST };
+
+/*
+ * The state of a run by its folder. Running: somebody holds the folder's lock, or state.json names
+ * a living process (same pid, same start). Finished: it has a result.json. Lost: neither.
+ */
+enum run_status list_status(int dir_fd);
+
+/* The ids of a run root, newest first; the caller frees *ret_ids. 0, -ENOMEM or the errno of
+ * reading. */
+int list_ids(int root_fd, char (**ret_ids)[RUN_ID_SIZE], size_t *ret_count);
+
+/* Fills what is known of one run. -ENOENT when it is gone. */
+int list_info(int root_fd, const char *run_id, struct run_info *ret_info);

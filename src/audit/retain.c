@@ -1,0 +1,130 @@
+/*
+ * Removing runs: one by name, or the oldest beyond the bounds. A run is first renamed to a
+ * name that is no run's, under its lock, and then taken apart: who looks meanwhile sees it
+ * whole or not at all, and what a crash leaves is finished by the next call.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "audit/files.h"
+#include "audit/list.h"
+#include "audit/tree.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+#define GONE ".gone-" /* then the id */
+
+static int remove_gone(int root_fd, const char *name, struct csn_error *err)
+{
+	int r = tree_remove(root_fd, name);
+
+	if (r == -EXDEV || r == -EBUSY)
+		return csn_fail(err, r, "record",
+				"something is still mounted in %s: unmount it, then run "
+				"`caisson runs gc`",
+				name);
+	return r < 0 && r != -ENOENT ? files_fail(err, r, "remove", name) : 0;
+}
+
+int record_remove(int root_fd, const char *run_id, struct csn_error *err)
+{
+	_cleanup_fd_ int fd = record_is_id(run_id) ? files_open_dir(root_fd, run_id) : -ENOENT;
+	char gone[sizeof GONE + RUN_ID_SIZE];
+
+	if (fd < 0)
+		return files_fail(err, fd, "open the run", run_id);
+	if (list_status(fd) == RUN_RUNNING ||
+	    (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK))
+		return csn_fail(err, -EBUSY, "record", "%s is still running", run_id);
+	snprintf(gone, sizeof gone, GONE "%s", run_id);
+	if (renameat(root_fd, run_id, root_fd, gone) < 0)
+		return files_fail(err, -errno, "remove", run_id);
+	return remove_gone(root_fd, gone, err);
+}
+
+/* What earlier calls began to remove and did not finish. */
+static void finish_gone(int root_fd)
+{
+	int fd = files_open_dir(root_fd, ".");
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir) {
+		fd_close(fd);
+		return;
+	}
+	while ((entry = readdir(dir))) {
+		if (str_starts(entry->d_name, GONE) && record_is_id(entry->d_name + strlen(GONE)))
+			remove_gone(root_fd, entry->d_name, NULL);
+	}
+	closedir(dir);
+}
+
+struct tally {
+	const struct retention *bounds;
+	int64_t now_ms;
+	uint64_t runs, bytes; /* so far, newest first */
+};
+
+/*
+ * Is this run beyond a bound? Only finished runs that nobody keeps count and go. The newest is
+ * never too big: it is the one that somebody wants to look at. A start in the future (the
+ * clock was set back) is age 0.
+ */
+static bool is_beyond(struct tally *tally, const struct run_info *info)
+{
+	uint64_t age_ms =
+		info->started_ms < tally->now_ms ? (uint64_t)(tally->now_ms - info->started_ms) : 0;
+
+	if (info->is_kept || !str_is(info->status, "finished"))
+		return false;
+	tally->runs++;
+	tally->bytes += info->size_bytes;
+	return tally->runs > tally->bounds->runs || age_ms > tally->bounds->age_ms ||
+	       (tally->runs > 1 && tally->bytes > tally->bounds->bytes);
+}
+
+int record_retain(int root_fd, const struct retention *bounds, struct csn_error *err)
+{
+	struct tally tally = { .bounds = bounds, .now_ms = clock_wall_ms() };
+	int removed = 0, first = 0, r;
+	char(*ids)[RUN_ID_SIZE];
+	struct run_info info;
+	size_t count;
+
+	finish_gone(root_fd);
+	r = list_ids(root_fd, &ids, &count);
+	if (r < 0)
+		return files_fail(err, r, "read", "the run root");
+	for (size_t i = 0; i < count; i++) {
+		if (list_info(root_fd, ids[i], &info) < 0 || !is_beyond(&tally, &info))
+			continue;
+		r = record_remove(root_fd, ids[i], first < 0 ? NULL : err);
+		removed += r == 0;
+		if (r < 0 && r != -ENOENT && r != -EBUSY && first == 0)
+			first = r; /* the others still go */
+	}
+	free(ids);
+	return first < 0 ? first : removed;
+}
+
+bool record_retain_is_due(int root_fd, const struct retention *bounds, const char *run_id)
+{
+	uint64_t many = bounds->runs + bounds->runs / 8 + 2;
+	size_t size = strlen(run_id);
+	struct stat st;
+
+	/* A folder has a link for itself, one from above and one from each folder in it. */
+	if (fstat(root_fd, &st) == 0 && (uint64_t)st.st_nlink > many)
+		return true;
+	/* Age and bytes, and file systems that do not count: one run in 64. */
+	return size > 2 && strchr("048c", run_id[size - 1]) && run_id[size - 2] == '0';
+}
