@@ -303,7 +303,7 @@ static int add_yaml(struct decision *d, const bool *is_refused, struct buf *yaml
 	return code < 0 || !last || !key_section(last) ? code : buf_add_byte(yaml, '}');
 }
 
-static int refuse_flags(struct decision *d, const bool *is_refused)
+static int refuse_flags(struct decision *d, bool *is_refused)
 {
 	_cleanup_buf_ struct buf yaml;
 	const char *text;
@@ -311,6 +311,8 @@ static int refuse_flags(struct decision *d, const bool *is_refused)
 
 	while (!is_refused[id])
 		id++;
+	/* A list of hosts means nothing without its mode: the lines should work as they are. */
+	is_refused[KEY_NETWORK_MODE] |= is_refused[KEY_NETWORK_ALLOW];
 	buf_init(&yaml, MAX_YAML);
 	text = add_yaml(d, is_refused, &yaml) < 0 ? NULL : buf_text(&yaml);
 	return csn_fail(d->err, -EPERM, "policy",
