@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "base/errno_name.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -23,15 +24,8 @@ enum { ERROR_TEXT_MAX = 4096 };
 
 static json_t *error_object(const struct csn_error *err)
 {
-	const char *name = strerrorname_np(err->code);
-	char code[32];
-	size_t i;
-
-	snprintf(code, sizeof code, "%s", name ? name : "error");
-	for (i = 0; code[i]; i++)
-		if (code[i] >= 'A' && code[i] <= 'Z')
-			code[i] = (char)(code[i] - 'A' + 'a');
-	return json_pack("{s:s, s:s, s:s}", "code", code, "stage", err->stage, "text", err->text);
+	return json_pack("{s:s, s:s, s:s}", "code", errno_name(err->code), "stage", err->stage,
+			 "text", err->text);
 }
 
 /* A result of nothing: what a reader of caisson.result/1 needs to see that nothing ran. */
@@ -70,8 +64,9 @@ int cli_fail(const struct cli *cli, const struct csn_error *err)
 		fprintf(stderr, "%scaisson:%s %s\n", out_color(cli, stderr, OUT_RED),
 			out_plain(cli, stderr), buf_text(&text));
 	if (cli->command->starts_sandbox) {
-		if (cli->options.result)
-			write_result(cli->options.result, error_result(err));
+		if (cli->options.result || cli->options.json)
+			write_result(cli->options.result ? cli->options.result : "-",
+				     error_result(err));
 		return CLI_NOT_STARTED;
 	}
 	if (cli->options.json)

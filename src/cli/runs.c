@@ -229,31 +229,35 @@ static void print_label(const char *label)
 	printf("%-*s ", LABEL, label);
 }
 
+/* Numbers of the result's usage, in the order of the line. */
+static const struct usage_field {
+	const char *key, *name;
+	bool is_size;
+} usage_fields[] = {
+	{ "wall_ms", "wall", false },         { "cpu_ms", "cpu", false },
+	{ "mem_peak_bytes", "memory", true }, { "stdout_bytes", "stdout", true },
+	{ "stderr_bytes", "stderr", true },
+};
+
 static void print_usage(const json_t *result)
 {
-	const json_t *usage = json_object_get(result, "usage");
-	static const struct {
-		const char *key, *name;
-		bool is_size;
-	} fields[] = {
-		{ "wall_ms", "wall", false },         { "cpu_ms", "cpu", false },
-		{ "mem_peak_bytes", "memory", true }, { "stdout_bytes", "stdout", true },
-		{ "stderr_bytes", "stderr", true },
-	};
+	const json_t *usage = json_object_get(result, "usage"), *value;
+	const char *comma = "";
 	char text[32];
+	double number;
 
 	print_label("usage");
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		const json_t *value = json_object_get(usage, fields[i].key);
-
-		if (!json_is_integer(value) || json_integer_value(value) < 0)
+	for (size_t i = 0; i < ARRAY_SIZE(usage_fields); i++) {
+		value = json_object_get(usage, usage_fields[i].key);
+		number = json_number_value(value);
+		if (!json_is_number(value) || number < 0 || number > 1e15)
 			continue;
-		if (fields[i].is_size)
-			str_format_size((uint64_t)json_integer_value(value), text, sizeof text);
+		if (usage_fields[i].is_size)
+			str_format_size((uint64_t)number, text, sizeof text);
 		else
-			snprintf(text, sizeof text, "%lld ms",
-				 (long long)json_integer_value(value));
-		printf("%s%s %s", i ? ", " : "", fields[i].name, text);
+			snprintf(text, sizeof text, "%.0f ms", number);
+		printf("%s%s %s", comma, usage_fields[i].name, text);
+		comma = ", ";
 	}
 	putchar('\n');
 }

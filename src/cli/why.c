@@ -30,18 +30,6 @@ static int add_quoted(struct buf *buf, const char *text)
 	return r;
 }
 
-/* Where the workspace stands inside, from the result's mounts; the default if it does not say. */
-static const char *workspace_at(const json_t *result)
-{
-	const json_t *mount;
-	size_t i;
-
-	json_array_foreach(json_object_get(result, "mounts"), i, mount)
-		if (json_is_true(json_object_get(mount, "workspace")))
-			return run_text(mount, "at");
-	return "/workspace";
-}
-
 static int hint_network(const json_t *result, const json_t *detail, struct buf *hint)
 {
 	const char *host = run_text(detail, "host"), *address = run_text(detail, "address");
@@ -80,23 +68,44 @@ static bool is_system(const char *path)
 	return str_is(path, "/");
 }
 
-static int hint_mount(const char *path, const char *mode, struct buf *hint)
+static int hint_mount(const char *host, const char *at, const char *mode, struct buf *hint)
 {
-	if (buf_add_text(hint, "mounts: [{host: ") < 0 || add_quoted(hint, path) < 0 ||
-	    buf_add_text(hint, ", at: ") < 0 || add_quoted(hint, path) < 0)
+	if (buf_add_text(hint, "mounts: [{host: ") < 0 || add_quoted(hint, host) < 0 ||
+	    buf_add_text(hint, ", at: ") < 0 || add_quoted(hint, at) < 0)
 		return -ENOMEM;
 	return buf_printf(hint, ", mode: %s}]", mode);
+}
+
+/* What lies beneath a read-only mount: the first one is the workspace, where there is one. */
+static int hint_mounted(const json_t *result, const char *path, struct buf *hint)
+{
+	const json_t *mount;
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "mounts"), i, mount) {
+		const char *at = run_text(mount, "at");
+
+		if (at[0] != '/' || !path_is_beneath(path, at) ||
+		    !str_is(run_text(mount, "mode"), "ro"))
+			continue;
+		if (i == 0)
+			return buf_add_text(hint, "workspace: {mode: cow}   # or rw");
+		return hint_mount(run_text(mount, "host"), at, "rw", hint);
+	}
+	return 0;
 }
 
 static int hint_write(const json_t *result, const json_t *detail, struct buf *hint)
 {
 	const char *path = run_text(detail, "path");
+	int r;
 
-	if (path[0] != '/' || is_system(path))
+	if (path[0] != '/')
 		return 0;
-	if (path_is_beneath(path, workspace_at(result)))
-		return buf_add_text(hint, "workspace: {mode: cow}   # or rw");
-	return hint_mount(path, "rw", hint);
+	r = hint_mounted(result, path, hint);
+	if (r < 0 || buf_size(hint) > 0 || is_system(path))
+		return r;
+	return hint_mount(path, path, "rw", hint);
 }
 
 static int hint_read(const json_t *result, const json_t *detail, struct buf *hint)
@@ -104,66 +113,75 @@ static int hint_read(const json_t *result, const json_t *detail, struct buf *hin
 	const char *path = run_text(detail, "path");
 
 	(void)result;
-	return path[0] == '/' ? hint_mount(path, "ro", hint) : 0;
+	return path[0] == '/' ? hint_mount(path, path, "ro", hint) : 0;
 }
 
-/* Twice the limit that was in force, in the policy's units; nothing where it is not known. */
-static int hint_limit(const json_t *result, const char *key, const char *unit, struct buf *hint)
-{
-	const json_t *limits = json_object_get(result, "limits"), *value;
-	char name[64], text[32];
-	uint64_t number;
+/* A limit: its key in a policy, in a result, and how its value is written. */
+struct limit {
+	const char *key;
+	const char *in_result;
+	enum { UNIT_TIME, UNIT_SIZE, UNIT_NONE } unit;
+};
 
-	snprintf(name, sizeof name, "%s%s", key, unit);
-	value = json_object_get(limits, name);
-	value = value ? value : json_object_get(limits, key);
+/* Twice the limit that was in force. */
+static int hint_limit(const json_t *result, const struct limit *limit, struct buf *hint)
+{
+	const json_t *value = json_object_get(json_object_get(result, "limits"), limit->in_result);
+	bool is_scratch = str_is(limit->key, "scratch");
+	char text[32] = "…";
+	uint64_t number = (uint64_t)json_integer_value(value) * 2;
+
 	if (!json_is_integer(value) || json_integer_value(value) <= 0)
-		return buf_printf(hint, "limits: {%s: …}   # more than it was", key);
-	number = 2 * (uint64_t)json_integer_value(value);
-	if (str_is(unit, "_ms"))
+		return 0;
+	if (limit->unit == UNIT_TIME)
 		str_format_duration(number, text, sizeof text);
-	else if (str_is(unit, "_bytes"))
+	else if (limit->unit == UNIT_SIZE)
 		str_format_size(number, text, sizeof text);
 	else
 		snprintf(text, sizeof text, "%llu", (unsigned long long)number);
-	return buf_printf(hint, str_is(key, "scratch") ? "%s: {size: %s}" : "limits: {%s: %s}", key,
+	return buf_printf(hint, is_scratch ? "%s: {size: %s}" : "limits: {%s: %s}", limit->key,
 			  text);
 }
 
 static int hint_timeout(const json_t *result, const json_t *detail, struct buf *hint)
 {
-	static const char *const clocks[] = { "command", "budget", "startup", "idle" };
+	static const struct limit clocks[] = {
+		{ "command", "command_ms", UNIT_TIME },
+		{ "budget", "budget_ms", UNIT_TIME },
+		{ "startup", "startup_ms", UNIT_TIME },
+		{ "idle", "idle_ms", UNIT_TIME },
+	};
 	const char *clock = run_text(json_object_get(result, "termination"), "clock");
 
 	(void)detail;
 	for (size_t i = 0; i < ARRAY_SIZE(clocks); i++)
-		if (str_is(clock, clocks[i]))
-			return hint_limit(result, clocks[i], "_ms", hint);
+		if (str_is(clock, clocks[i].key))
+			return hint_limit(result, &clocks[i], hint);
 	return 0;
 }
 
 static int hint_processes(const json_t *result, const json_t *detail, struct buf *hint)
 {
 	(void)detail;
-	return hint_limit(result, "processes", "", hint);
+	return hint_limit(result, &(struct limit){ "processes", "processes", UNIT_NONE }, hint);
 }
 
 static int hint_memory(const json_t *result, const json_t *detail, struct buf *hint)
 {
 	(void)detail;
-	return hint_limit(result, "memory", "_bytes", hint);
+	return hint_limit(result, &(struct limit){ "memory", "mem_bytes", UNIT_SIZE }, hint);
 }
 
 static int hint_output(const json_t *result, const json_t *detail, struct buf *hint)
 {
 	(void)detail;
-	return hint_limit(result, "output", "_bytes", hint);
+	return hint_limit(result, &(struct limit){ "output", "output_bytes", UNIT_SIZE }, hint);
 }
 
 static int hint_scratch(const json_t *result, const json_t *detail, struct buf *hint)
 {
 	(void)detail;
-	return hint_limit(result, "scratch", "_bytes", hint);
+	return hint_limit(result, &(struct limit){ "scratch", "scratch_bytes", UNIT_SIZE }, hint);
 }
 
 /* What would permit an event. No line for an event: nothing in a policy does. */

@@ -70,7 +70,7 @@ RESULT = {
     "schema": "caisson.result/1", "run_id": None, "sandbox_id": "s1", "tier": "balanced", "backend": "process",
     "runtime": "balanced/process", "command": ["make", "test"],
     "termination": {"reason": "exited", "clock": None, "exit_code": 3, "signal": None, "signal_name": None},
-    "usage": {"wall_ms": 1200, "cpu_ms": 900, "mem_peak_bytes": 1048576, "stdout_bytes": 10, "stderr_bytes": 0,
+    "usage": {"wall_ms": 1200.25, "cpu_ms": 900.5, "mem_peak_bytes": 1048576, "stdout_bytes": 10, "stderr_bytes": 0,
               "scope": "command"},
     "violations": [], "enforced": ["fs_view"], "observed": [], "not_observed": [], "limits": {}, "mounts": [],
     "network": "none", "policy": {"path": None, "sha256": None, "trusted": False}, "host": {}, "timings": {},

@@ -85,7 +85,8 @@ def test_run_dir_is_another_place(cli, make_record, runs, tmp_path):
 # ---- why -------------------------------------------------------------------------------------
 
 def test_why_says_what_would_permit_it(cli, make_record):
-    make_record(violations=VIOLATIONS, limits={"command_ms": 45000, "memory_bytes": 1 << 30},
+    make_record(violations=VIOLATIONS, limits={"command_ms": 45000, "mem_bytes": 1 << 30},
+                mounts=[{"host": "/p", "at": "/workspace", "mode": "ro"}],
                 termination={"reason": "timeout", "clock": "command", "exit_code": None, "signal": None,
                              "signal_name": None})
     told = cli("why", "--json").json()
@@ -183,7 +184,7 @@ def cow(make_record, runs, project):
     (project / "opaque").mkdir()
     (project / "opaque" / "old").write_text("old\n")
     (project / "opaque" / "kept").write_text("kept\n")
-    run = make_record(mounts=[{"host": str(project), "at": "/workspace", "access": "cow"}],
+    run = make_record(mounts=[{"host": str(project), "at": "/workspace", "mode": "cow"}],
                       events=[("RunStarted", {})])
     upper = runs / run / "cow" / "upper"
     upper.mkdir(parents=True)
