@@ -18,10 +18,10 @@
 
 #include "agent/child.h"
 #include "agent/command.h"
-#include "agent/sweep.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launch/launch.h"
+#include "os/sweep.h"
 #include "base/errno_name.h"
 #include "wire/frame.h"
 
@@ -375,8 +375,10 @@ void exec_ready(struct agent *agent, struct exec *exec, enum source_kind kind)
 /* SIGKILL and SIGTERM reach the whole tree; others what a terminal would send them to. */
 void exec_signal(struct agent *agent, struct exec *exec, int signal)
 {
-	if (signal == SIGKILL || signal == SIGTERM)
-		sweep_all(agent->is_pid_1, signal);
+	if ((signal == SIGKILL || signal == SIGTERM) && agent->is_pid_1)
+		kill(-1, signal);
+	else if (signal == SIGKILL || signal == SIGTERM)
+		sweep_signal(signal, 0);
 	else if (!exec->is_reaped)
 		kill(-exec->pid, signal);
 }

@@ -20,11 +20,11 @@
 #include <unistd.h>
 
 #include "agent/exec.h"
-#include "agent/sweep.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launch/launch.h"
 #include "os/landlock.h"
+#include "os/sweep.h"
 #include "os/sys.h"
 #include "wire/frame.h"
 
@@ -231,6 +231,7 @@ int main(void)
 
 	if (r >= 0)
 		r = loop(&agent);
-	sweep_all(agent.is_pid_1, SIGKILL);
+	if (!agent.is_pid_1) /* a namespace dies with its pid 1 */
+		sweep_kill(0);
 	return r < 0 ? 1 : 0;
 }

@@ -9,13 +9,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "backend/landlock/landlock.h"
+#include "backend/local/local.h"
 #include "backend/process/process.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "os/sys.h"
 
-const struct backend *const backends[] = { &process_backend, NULL };
+const struct backend *const backends[] = { &process_backend, &landlock_backend,
+						&local_backend, NULL };
 
 const struct backend *backend_find(const char *name)
 {
@@ -113,6 +117,13 @@ int backend_choose(const struct plan *plan, const struct backend **ret_backend,
 	return csn_fail(err, -ENOTSUP, "backend",
 			"%s: no wall of this build reaches tier %s; caisson doctor says what there is",
 			unavailable(plan), plan_tier_name(plan->tier));
+}
+
+uid_t backend_private_uid(void)
+{
+	enum { FIRST = 1879048192, COUNT = 1 << 22 };
+
+	return FIRST + (uid_t)getpid() % COUNT;
 }
 
 void wall_done(struct wall *wall)

@@ -47,6 +47,7 @@ struct backend_start {
 	const char *const *hidden;	/* workspace-relative paths to cover, NULL-terminated */
 	const char *const *frozen;	/* workspace-relative paths to make read-only, NULL-terminated */
 	const char *const *toolchains;	/* absolute host folders, shown read-only at their own path */
+	const char *scratch_dir;	/* host folder for scratch where the wall has no view of its own */
 	const char *cow_dir;		/* absolute host folder for upper/ and work/, NULL without cow */
 	int agent_fd;			/* the agent's executable, opened O_PATH|O_CLOEXEC */
 	int agent_enter[3];		/* files to which a process writes "0" to enter the agent's */
@@ -54,10 +55,16 @@ struct backend_start {
 	uint64_t data_bytes;		/* RLIMIT_DATA of each process where no controller limits memory; PLAN_UNLIMITED */
 };
 
+struct launch_step;
+
 struct backend {
 	const char *name;
 	enum plan_tier tier; /* the strongest tier it satisfies */
 	const char *runtime; /* "process": for `balanced/process` */
+	const char *profile; /* syscall profile of its commands, "none" for no filter; "-reads" is added to trace reads */
+	const struct launch_step *steps; /* its lockdown, for the audit log; NULL: none of ours */
+	bool has_view;	     /* paths inside are its own; false: they are the host's */
+	bool is_contained;   /* the end of its first process ends every other */
 	void (*probe)(struct backend_report *ret_report);
 	int (*start)(const struct plan *plan, const struct backend_start *how, struct wall *ret_wall,
 		     struct csn_error *err);
@@ -74,6 +81,12 @@ const struct backend *backend_find(const char *name);
  */
 int backend_choose(const struct plan *plan, const struct backend **ret_backend,
 		   struct backend_report *ret_report, struct csn_error *err);
+
+/*
+ * The kernel uid and gid of a sandbox that root starts: 1879048192 and up, which no distribution
+ * hands out (systemd's UIDS-GIDS document). Neighbours differ by the monitor's pid.
+ */
+uid_t backend_private_uid(void);
 
 /* Closes a wall's descriptors and kills its first process. Reaping is the caller's. */
 void wall_done(struct wall *wall);

@@ -138,6 +138,7 @@ static int execute(const struct cli *cli, const struct plan *plan, const char *c
 		.argv = cli->options.text ? NULL : (const char *const *)cli->args,
 		.text = cli->options.text,
 		.cwd = cwd,
+		.host_cwd = policy->project.cwd,
 		.caller_env = (const char *const *)environ,
 		.stdout_fd = is_piped ? -1 : STDOUT_FILENO,
 		.stderr_fd = is_piped ? -1 : STDERR_FILENO,

@@ -49,6 +49,30 @@ static int take_ids(struct launch *launch, struct csn_error *err)
 	return 0;
 }
 
+/* Started by root without a user namespace: an id that owns nothing. */
+static int leave_root(struct launch *launch, struct csn_error *err)
+{
+	int r;
+
+	if (launch->private_uid == 0)
+		return 0;
+	r = privs_set_ids(launch->private_uid, launch->private_uid);
+	if (r < 0 || getuid() != launch->private_uid || geteuid() != launch->private_uid)
+		return csn_fail(err, -EPERM, "ids", "cannot give up uid 0: %m");
+	return 0;
+}
+
+/* No parent-death signal here: it would kill the agent before it could sweep what it started.
+ * The agent ends with its stream, which ends with the monitor. */
+static int check_monitor(struct launch *launch, struct csn_error *err)
+{
+	struct pollfd life = { .fd = launch->life_fd, .events = POLLIN };
+
+	if (poll(&life, 1, 0) > 0)
+		return csn_fail(err, -EPIPE, "life", "the monitor ended");
+	return 0;
+}
+
 /* PDEATHSIG was cleared by the change of ids; and the monitor may have died before this
  * line, which getppid() cannot tell across pid namespaces. tests/faults/test_kill.py */
 static int tie_to_monitor(struct launch *launch, struct csn_error *err)
@@ -259,11 +283,12 @@ const struct launch_step launch_process_steps[] = {
 };
 
 const struct launch_step launch_landlock_steps[] = {
-	{ "life",	  tie_to_monitor, "nothing that follows may outlive the monitor" },
+	{ "life",	  check_monitor,  "nothing that follows may outlive the monitor" },
 	{ "session",	  own_session,	  "no controlling terminal of the caller's is kept" },
 	{ "groups",	  enter_groups,	  "before anything is allocated on the sandbox's account" },
 	{ "cpus",	  choose_cpus,	  "the filters forbid it later" },
 	{ "limits",	  set_limits,	  "lowering needs nothing" },
+	{ "ids",	  leave_root,	  "needs CAP_SETUID and CAP_SETGID, gone after caps" },
 	{ "caps",	  drop_caps,	  "nothing below needs privilege" },
 	{ "no-new-privs", no_new_privs,	  "landlock and seccomp ask for it" },
 	{ "workdir",	  go_to_workdir,  "before files are restricted" },
@@ -271,6 +296,16 @@ const struct launch_step launch_landlock_steps[] = {
 	{ "regain",	  try_to_regain,  "a drop that did not work must be seen before anything runs" },
 	{ "fds",	  arrange_fds,	  "no step below opens one" },
 	{ "base-filter",  apply_base,	  "last: only execveat of the agent follows" },
+	{ 0 },
+};
+
+const struct launch_step launch_local_steps[] = {
+	{ "life",	  check_monitor,  "nothing that follows may outlive the monitor" },
+	{ "session",	  own_session,	  "signals to the tree do not reach the caller" },
+	{ "groups",	  enter_groups,	  "before anything is allocated on the sandbox's account" },
+	{ "limits",	  set_limits,	  "core dumps and open files" },
+	{ "workdir",	  go_to_workdir,  "the agent's own" },
+	{ "fds",	  arrange_fds,	  "last: only execveat of the agent follows" },
 	{ 0 },
 };
 /* clang-format on */

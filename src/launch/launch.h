@@ -20,7 +20,7 @@
 #include "launch/rootfs.h"
 #include "os/landlock.h"
 
-enum { LAUNCH_RULES = 128, LAUNCH_UID = 1000, LAUNCH_GID = 1000 };
+enum { LAUNCH_RULES = 1024, LAUNCH_UID = 1000, LAUNCH_GID = 1000 };
 
 /*
  * Where descriptors lie in the agent: frames in and out, nothing, the socket on which a
@@ -54,6 +54,7 @@ struct launch {
 	int landlock_abi;
 	bool landlock_tcp;	 /* TCP too is denied by Landlock (no network namespace) */
 	bool is_loopback_up;
+	uid_t private_uid;	 /* without a user namespace: the id to become, 0: stay who we are */
 	unsigned cpu_count;	 /* affinity to this many of the allowed CPUs; 0: all */
 	const char *workdir;	 /* agent's own working directory */
 	char *const *agent_argv;
@@ -73,9 +74,10 @@ struct launch_step {
 	const char *why; /* why it stands where it stands */
 };
 
-/* The two tables, in order; each ends with a NULL name. */
+/* The tables, one a wall, in order; each ends with a NULL name. */
 extern const struct launch_step launch_process_steps[];
 extern const struct launch_step launch_landlock_steps[];
+extern const struct launch_step launch_local_steps[]; /* no wall: clocks and caps only */
 
 /* Adds a Landlock rule. 0, or -E2BIG when the table is full. */
 int launch_allow(struct launch *launch, const char *path, enum landlock_grant grant);

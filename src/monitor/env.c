@@ -7,17 +7,23 @@
 
 enum { ENV_MAX = 512 };
 
+/* Beneath HOME and TMPDIR, which are elsewhere where the wall has no view of its own. */
+static const char *const in_scratch[] = {
+	"TMPDIR=%s",
+	"HOME=%s/home",
+	"XDG_CACHE_HOME=%s/home/.cache",
+	"XDG_CONFIG_HOME=%s/home/.config",
+	"XDG_DATA_HOME=%s/home/.local/share",
+	"XDG_STATE_HOME=%s/home/.local/state",
+	"XDG_RUNTIME_DIR=%s/home/.run",
+};
+
+static const char *const of_caller[] = { "HOME", "USER", "LOGNAME", "PATH", "TMPDIR" };
+
 static const char *const fixed[] = {
-	"HOME=/tmp/home",
 	"USER=sandbox",
 	"LOGNAME=sandbox",
-	"TMPDIR=/tmp",
 	"SHELL=/bin/bash",
-	"XDG_CACHE_HOME=/tmp/home/.cache",
-	"XDG_CONFIG_HOME=/tmp/home/.config",
-	"XDG_DATA_HOME=/tmp/home/.local/share",
-	"XDG_STATE_HOME=/tmp/home/.local/state",
-	"XDG_RUNTIME_DIR=/tmp/home/.run",
 	"CAISSON=1",
 };
 
@@ -38,9 +44,9 @@ static size_t name_length(const char *item)
 /* Later entries replace earlier ones of the same name. */
 static bool put(struct env *env, const char *item)
 {
-	size_t n = name_length(item);
+	size_t n = item ? name_length(item) : 0;
 
-	for (size_t i = 0; i < env->count; i++)
+	for (size_t i = 0; item && i < env->count; i++)
 		if (name_length(env->items[i]) == n && strncmp(env->items[i], item, n) == 0) {
 			env->items[i] = (char *)item;
 			return true;
@@ -59,6 +65,27 @@ static const char *find(const char *const *caller, const char *name)
 		if (strncmp(*caller, name, n) == 0 && (*caller)[n] == '=')
 			return *caller;
 	return NULL;
+}
+
+static bool put_places(struct env *env, const struct env_facts *facts)
+{
+	const char *scratch = facts->scratch ? facts->scratch : "/tmp";
+	bool is_good = true;
+
+	for (size_t i = 0; !facts->is_local && is_good && i < ARRAY_SIZE(in_scratch); i++) {
+		const char *tail = strchr(in_scratch[i], '%') + 2;
+		int name = (int)name_length(in_scratch[i]);
+		const char *item = arena_printf(env->arena, "%.*s=%s%s", name, in_scratch[i],
+						scratch, tail);
+
+		is_good = item && put(env, item);
+	}
+	for (size_t i = 0; facts->is_local && is_good && i < ARRAY_SIZE(of_caller); i++) {
+		const char *item = find(facts->caller, of_caller[i]);
+
+		is_good = !item || put(env, item);
+	}
+	return is_good;
 }
 
 static bool put_path(struct env *env, const char *const *paths)
@@ -120,9 +147,11 @@ char **env_make(const struct plan *plan, const struct env_facts *facts, struct a
 
 	for (size_t i = 0; is_good && i < ARRAY_SIZE(fixed); i++)
 		is_good = put(&env, fixed[i]);
+	is_good = is_good && put_places(&env, facts);
 	for (size_t i = 0; is_good && i < ARRAY_SIZE(quiet); i++)
 		is_good = plan->workspace.access != ACCESS_RO || put(&env, quiet[i]);
-	is_good = is_good && put_path(&env, facts->paths);
+	if (is_good && !facts->is_local)
+		is_good = put_path(&env, facts->paths);
 	is_good = is_good && put_passed(&env, plan, facts, passed);
 	if (is_good && facts->has_tty && !find((const char *const *)env.items, "TERM"))
 		is_good = put(&env, "TERM=xterm-256color");

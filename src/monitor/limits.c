@@ -91,12 +91,14 @@ uint64_t limits_data_bytes(const struct limits *limits)
 	return has(limits, CGROUP_MEMORY) ? PLAN_UNLIMITED : limits->plan->limits.mem_bytes;
 }
 
-void limits_watch(struct limits *limits, pid_t pid)
+void limits_watch(struct limits *limits, pid_t pid, const char *scratch_dir)
 {
 	char path[64];
 
 	snprintf(path, sizeof path, "/proc/%d/root/dev/shm", (int)pid);
-	limits->scratch_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	limits->is_scratch_sized = !scratch_dir;
+	limits->scratch_fd = open(scratch_dir ? scratch_dir : path,
+				  O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 static void add_memory_fact(const struct limits *limits, struct violations *violations,
@@ -120,7 +122,7 @@ static void look_at_scratch(struct limits *limits, struct violations *violations
 	struct sample_scratch scratch;
 	struct fact fact;
 
-	if (limits->scratch_fd < 0 || sample_scratch(limits->scratch_fd, &scratch) < 0)
+	if (!limits->is_scratch_sized || sample_scratch(limits->scratch_fd, &scratch) < 0)
 		return;
 	if (!scratch.is_full || limits->was_scratch_full)
 		return;

@@ -27,6 +27,7 @@ struct limits {
 	uint64_t sampled_peak; /* bytes, without a controller */
 	uint64_t task_peak;
 	unsigned over_count;   /* looks in a row that were above the limit */
+	bool is_scratch_sized;
 	bool was_scratch_full;
 	struct cgroup_usage usage; /* read at the end */
 };
@@ -41,8 +42,11 @@ void limits_enter_fds(const struct limits *limits, int ret_agent[3], int ret_cmd
 /* RLIMIT_DATA for each process: PLAN_UNLIMITED where a controller holds memory. */
 uint64_t limits_data_bytes(const struct limits *limits);
 
-/* The sandbox is up: `pid` is its first process. Opens the scratch file system for sampling. */
-void limits_watch(struct limits *limits, pid_t pid);
+/*
+ * The sandbox is up: `pid` is its first process. Opens its scratch file system for sampling; or
+ * `scratch_dir`, a folder of the host's without a size of its own, which is not sampled.
+ */
+void limits_watch(struct limits *limits, pid_t pid, const char *scratch_dir);
 
 /* What a look at counters says. */
 enum limits_state { LIMITS_FINE, LIMITS_MEMORY };

@@ -16,10 +16,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "audit/tree.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
@@ -60,6 +62,7 @@ static void run_init(struct run *run, const struct run_setup *setup)
 	cgroup_init(&run->limits.group);
 	sink_init(&run->out, setup->stdout_fd, kept_bytes(run));
 	sink_init(&run->err, setup->stderr_fd, kept_bytes(run));
+	run->cwd = setup->cwd;
 	run->is_input_open = setup->stdin_fd >= 0;
 	record_make_id(run->sandbox_id, sizeof run->sandbox_id);
 }
@@ -84,6 +87,8 @@ static int take_signals(struct run *run)
 static int prepare_view(struct run *run)
 {
 	struct env_facts facts = { .caller = run->setup->caller_env,
+				   .scratch = run->scratch_dir[0] ? run->scratch_dir : NULL,
+				   .is_local = run->backend->tier == TIER_LOCAL,
 				   .has_tty = run->setup->tty_fd >= 0 };
 	struct toolchain toolchain = { 0 };
 	int r = hide_find(run->plan, &run->arena, &run->hidden, &run->error);
@@ -100,12 +105,76 @@ static int prepare_view(struct run *run)
 	return run->env ? 0 : csn_fail(&run->error, -ENOMEM, "start", "out of memory");
 }
 
+/* A private folder of the host's for scratch, where the wall mounts none. */
+static int make_scratch(struct run *run)
+{
+	uid_t uid = backend_private_uid();
+	_cleanup_fd_ int fd = -1;
+
+	snprintf(run->scratch_dir, sizeof run->scratch_dir, "/tmp/caisson-%s", run->sandbox_id);
+	if (mkdir(run->scratch_dir, 0700) < 0) {
+		run->scratch_dir[0] = 0;
+		return csn_fail(&run->error, -errno, "scratch", "cannot make a folder in /tmp: %m");
+	}
+	fd = open(run->scratch_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || mkdirat(fd, "home", 0700) < 0)
+		return csn_fail(&run->error, -errno, "scratch", "cannot use %s: %m",
+				run->scratch_dir);
+	if (geteuid() == 0 && run->backend->tier != TIER_LOCAL &&
+	    (fchownat(fd, "home", uid, uid, AT_SYMLINK_NOFOLLOW) < 0 || fchown(fd, uid, uid) < 0))
+		return csn_fail(&run->error, -errno, "scratch", "cannot hand over %s: %m",
+				run->scratch_dir);
+	return 0;
+}
+
+static void remove_scratch(struct run *run)
+{
+	_cleanup_fd_ int tmp_fd = -1;
+
+	if (!run->scratch_dir[0])
+		return;
+	tmp_fd = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (tmp_fd >= 0)
+		tree_remove(tmp_fd, run->scratch_dir + 5);
+}
+
+/* Without a view of its own a wall shows the host's paths, and nothing elsewhere. */
+static int show_host(struct run *run)
+{
+	const struct plan *plan = run->setup->plan;
+
+	run->shown = *plan;
+	run->shown.workspace.at = plan->workspace.host;
+	for (size_t i = 0; i < plan->mount_count; i++)
+		if (!str_is(plan->mounts[i].host, plan->mounts[i].at))
+			return csn_fail(&run->error, -ENOTSUP, "mounts",
+					"the %s wall cannot show %s at %s: it has no view of its "
+					"own; mount it at its own path", run->backend->name,
+					plan->mounts[i].host, plan->mounts[i].at);
+	if (run->backend->tier != TIER_LOCAL) {
+		int r = make_scratch(run);
+
+		if (r < 0)
+			return r;
+		run->shown.scratch_at = run->scratch_dir;
+	}
+	run->plan = &run->shown;
+	run->violations.plan = run->plan;
+	run->limits.plan = run->plan;
+	run->cwd = run->setup->host_cwd;
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return csn_fail(&run->error, -errno, "start", "cannot adopt orphans: %m");
+	return 0;
+}
+
 static int prepare(struct run *run)
 {
 	int r = backend_choose(run->plan, &run->backend, &run->report, &run->error);
 
 	if (r >= 0)
 		r = take_signals(run);
+	if (r >= 0 && !run->backend->has_view)
+		r = show_host(run);
 	if (r >= 0)
 		r = prepare_view(run);
 	if (r >= 0)
@@ -132,7 +201,7 @@ static int write_state(struct run *run)
 
 	if (run->record.dir_fd < 0)
 		return 0;
-	state = json_pack("{s:s, s:s, s:s}", "status", "running", "cwd", run->setup->cwd, "command",
+	state = json_pack("{s:s, s:s, s:s}", "status", "running", "cwd", run->cwd, "command",
 			  run->setup->text ? run->setup->text : run->setup->argv[0]);
 	if (record_write_state(&run->record, state, &run->error) < 0)
 		run->record.chain.is_incomplete = true;
@@ -167,6 +236,7 @@ static int start_wall(struct run *run)
 		.hidden = run->hidden,
 		.frozen = run->frozen,
 		.toolchains = run->toolchains,
+		.scratch_dir = run->scratch_dir[0] ? run->scratch_dir : NULL,
 		.cow_dir = run->cow_dir[0] ? run->cow_dir : NULL,
 		.data_bytes = limits_data_bytes(&run->limits),
 	};
@@ -263,6 +333,7 @@ static int run_started(struct run *run)
 static void run_done(struct run *run)
 {
 	limits_close(&run->limits);
+	remove_scratch(run);
 	channel_done(&run->channel);
 	sink_done(&run->out);
 	sink_done(&run->err);

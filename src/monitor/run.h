@@ -19,7 +19,8 @@ struct run_setup {
 	const struct plan *plan;
 	const char *const *argv;       /* NULL-terminated; NULL with `text` */
 	const char *text;	       /* for bash, or sh where there is no bash */
-	const char *cwd;	       /* inside */
+	const char *cwd;	       /* inside, for a wall with a view of its own */
+	const char *host_cwd;	       /* the caller's, for a wall without */
 	const char *const *caller_env; /* "NAME=VALUE", for what the plan passes and for PATH */
 	int stdin_fd;		       /* -1: the command's input is empty */
 	int stdout_fd, stderr_fd;      /* -1: kept in the record only */

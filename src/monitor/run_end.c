@@ -5,12 +5,28 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "monitor/run_private.h"
+#include "os/sweep.h"
 #include "os/sys.h"
+
+enum { SWEEP_MS = 1000 };
+
+/* Where no namespace dies with it, the agent must sweep first: the end of its stream asks it
+ * to. Whatever outlives it becomes our child, and we sweep too. */
+static void sweep_wall(struct run *run)
+{
+	struct pollfd end = { .fd = run->wall.pidfd, .events = POLLIN };
+
+	shutdown(run->wall.stream, SHUT_RDWR);
+	if (poll(&end, 1, SWEEP_MS) == 0)
+		sys_pidfd_signal(run->wall.pidfd, SIGKILL);
+	sweep_kill(run->wall.pid);
+}
 
 static void kill_wall(struct run *run)
 {
@@ -18,6 +34,8 @@ static void kill_wall(struct run *run)
 		return;
 	run->is_killed = true;
 	run->kill_at_ms = CLOCK_NEVER;
+	if (run->wall.pidfd >= 0 && !run->backend->is_contained)
+		sweep_wall(run);
 	if (run->wall.pidfd >= 0)
 		sys_pidfd_signal(run->wall.pidfd, SIGKILL);
 	if (run->limits.has_group)

@@ -58,13 +58,19 @@ static void emit_argv(struct emit *emit, const struct run_setup *setup)
 	emit_nil(emit);
 }
 
+static const struct {
+	const char *profile;
+	const char *reads; /* the same with every open watched */
+} with_reads[] = { { "command", "command-reads" }, { "landlock", "landlock-reads" } };
+
 static const char *profile_for(const struct run *run)
 {
-	bool is_landlock = strcmp(run->backend->name, "landlock") == 0;
-
-	if (run->plan->observe_reads)
-		return is_landlock ? "landlock-reads" : "command-reads";
-	return is_landlock ? "landlock" : "command";
+	if (!run->plan->observe_reads)
+		return run->backend->profile;
+	for (size_t i = 0; i < ARRAY_SIZE(with_reads); i++)
+		if (str_is(with_reads[i].profile, run->backend->profile))
+			return with_reads[i].reads;
+	return run->backend->profile;
 }
 
 static void emit_bool_key(struct emit *emit, const char *key, bool value)
@@ -113,7 +119,7 @@ int run_send_call(struct run *run)
 	emit_map(&emit, has_tty ? 7 : 4);
 	emit_argv(&emit, setup);
 	emit_atom(&emit, "cwd");
-	emit_text(&emit, setup->cwd);
+	emit_text(&emit, run->cwd);
 	emit_atom(&emit, "env");
 	emit_env(&emit, run->env);
 	emit_bool_key(&emit, "stdin", setup->stdin_fd >= 0);
@@ -419,7 +425,7 @@ void run_take_listener(struct run *run)
 		.profile = profile_for(run),
 		.violations = &run->violations,
 		.scratch_fd = run->limits.scratch_fd,
-		.has_own_view = run->backend->tier >= TIER_BALANCED,
+		.has_own_view = run->backend->has_view,
 	};
 	int listener = -1, r;
 
@@ -428,7 +434,7 @@ void run_take_listener(struct run *run)
 		run_lose(run);
 		return;
 	}
-	limits_watch(&run->limits, run->wall.pid);
+	limits_watch(&run->limits, run->wall.pid, run->scratch_dir[0] ? run->scratch_dir : NULL);
 	setup.scratch_fd = run->limits.scratch_fd;
 	r = fetch(run, &listener);
 	if (r == -EPIPE)

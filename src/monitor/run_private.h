@@ -32,7 +32,10 @@ enum run_phase { PHASE_PREPARED, PHASE_CLONED, PHASE_READY, PHASE_EXEC, PHASE_LE
 
 struct run {
 	const struct run_setup *setup;
-	const struct plan *plan;
+	const struct plan *plan; /* as shown: paths are the wall's */
+	struct plan shown;	 /* where the wall has no view of its own; borrows from the caller's */
+	const char *cwd;	 /* inside */
+	char scratch_dir[64];	 /* of a wall without a view of its own, "" */
 	struct arena arena;
 	struct csn_error error; /* our own failure, code 0: none */
 

@@ -197,7 +197,7 @@ json_t *run_result(struct run *run)
 	if (!result)
 		return NULL;
 	json_object_set_new(result, "command", command_json(run->setup));
-	json_object_set_new(result, "cwd", json_string(run->setup->cwd));
+	json_object_set_new(result, "cwd", json_string(run->cwd ? run->cwd : ""));
 	json_object_set_new(result, "termination", termination_json(run));
 	json_object_set_new(result, "usage", usage_json(run));
 	json_object_set_new(result, "violations", violations_json(&run->violations, NULL));
@@ -247,16 +247,14 @@ void run_log_start(struct run *run)
 
 void run_log_exec(struct run *run)
 {
-	const struct launch_step *step = str_is(run->backend->name, "landlock")
-						 ? launch_landlock_steps
-						 : launch_process_steps;
+	const struct launch_step *step = run->backend->steps;
 
-	for (; step->name; step++)
+	for (; step && step->name; step++)
 		chain_add(&run->record.chain, EVENT_LOCKDOWN_STEP,
 			  json_pack("{s:s, s:s}", "step", step->name, "why", step->why));
 	chain_add(&run->record.chain, EVENT_EXEC_STARTED,
 		  json_pack("{s:o, s:s}", "command", command_json(run->setup), "cwd",
-			    run->setup->cwd));
+			    run->cwd));
 }
 
 void run_log_violation(const struct fact *fact, void *data)

@@ -52,6 +52,7 @@ static size_t attr_size(int abi)
 }
 
 static const uint64_t grants[] = {
+	[LANDLOCK_LIST] = READ_DIR,
 	[LANDLOCK_READ] = READ_FILE | READ_DIR | EXECUTE,
 	[LANDLOCK_DEVICE] = READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | IOCTL_DEV,
 	[LANDLOCK_WRITE] = READ_FILE | READ_DIR | EXECUTE | WRITE_FILE | TRUNCATE | REFER | MAKE |
@@ -98,7 +99,7 @@ int landlock_allow_path(int ruleset_fd, int abi, const char *path, enum landlock
 	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
 
 	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
+		return errno == ENOENT || errno == EACCES ? 0 : -errno;
 	return landlock_allow(ruleset_fd, abi, fd, grant);
 }
 

@@ -23,10 +23,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/channels.h"
 #include "backend/process/tree.h"
 #include "base/fd.h"
 #include "launch/launch.h"
@@ -36,9 +36,7 @@
 #define CLONE_NEWCGROUP 0x02000000
 #endif
 
-/* Root's sandboxes: ids that no distribution hands out (systemd's UIDS-GIDS document lists
- * 1879048192 to 2147483647 as unused). The monitor's pid makes neighbours differ. */
-enum { PRIVATE_FIRST = 1879048192, PRIVATE_COUNT = 1 << 22, ARENA_QUOTA = 1 << 20 };
+enum { ARENA_QUOTA = 1 << 20 };
 
 static const uint64_t namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
 				   CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
@@ -47,10 +45,9 @@ static const uint64_t namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | 
 struct start {
 	struct arena arena;
 	struct launch *launch;
+	struct channels channels;
 	int userns_fd;
-	int sync_write, sync_read;
-	int life_read;
-	int agent_side, listeners_side, failure_side;
+	int sync[2]; /* the child reads, we write */
 };
 
 static void start_done(struct start *start)
@@ -60,12 +57,9 @@ static void start_done(struct start *start)
 	free(start->launch);
 	arena_done(&start->arena);
 	fd_cleanup(&start->userns_fd);
-	fd_cleanup(&start->sync_write);
-	fd_cleanup(&start->sync_read);
-	fd_cleanup(&start->life_read);
-	fd_cleanup(&start->agent_side);
-	fd_cleanup(&start->listeners_side);
-	fd_cleanup(&start->failure_side);
+	fd_cleanup(&start->sync[0]);
+	fd_cleanup(&start->sync[1]);
+	channels_done(&start->channels);
 }
 
 static int write_proc(pid_t pid, const char *name, const char *text)
@@ -125,58 +119,16 @@ static int make_userns(uid_t uid, struct csn_error *err)
 		      : fd;
 }
 
-static int make_channels(struct start *start, struct wall *wall)
+static void add_limits(const struct plan *plan, struct launch *launch)
 {
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	wall->stream = pair[0];
-	start->agent_side = pair[1];
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	wall->listeners = pair[0];
-	start->listeners_side = pair[1];
-	if (pipe2(pair, O_CLOEXEC) < 0)
-		return -errno;
-	wall->failure = pair[0];
-	start->failure_side = pair[1];
-	if (pipe2(pair, O_CLOEXEC) < 0)
-		return -errno;
-	start->life_read = pair[0];
-	wall->life = pair[1];
-	if (pipe2(pair, O_CLOEXEC) < 0)
-		return -errno;
-	start->sync_read = pair[0];
-	start->sync_write = pair[1];
-	/* The kernel then says which process, in our pid namespace, wrote a message. */
-	if (setsockopt(wall->listeners, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)) < 0)
-		return -errno;
-	return fd_set_nonblock(wall->stream, 1);
-}
-
-static void set_limits(const struct plan *plan, const struct backend_start *how,
-		       struct launch *launch)
-{
-	const struct plan_limits *limits = &plan->limits;
-
-	launch_limit(launch, RLIMIT_CORE, 0);
-	if (limits->open_files != PLAN_UNLIMITED)
-		launch_limit(launch, RLIMIT_NOFILE, limits->open_files);
 	/* Counted per user namespace and id since Linux 5.14; agent and helper are in it. */
-	if (limits->processes != PLAN_UNLIMITED)
-		launch_limit(launch, RLIMIT_NPROC, limits->processes + 2);
-	/* RLIMIT_DATA, never RLIMIT_AS: WebAssembly reserves address space it does not use. */
-	if (how->data_bytes != PLAN_UNLIMITED)
-		launch_limit(launch, RLIMIT_DATA, how->data_bytes);
-	if (limits->cpu_milli != PLAN_UNLIMITED)
-		launch->cpu_count = (unsigned)((limits->cpu_milli + 999) / 1000);
+	if (plan->limits.processes != PLAN_UNLIMITED)
+		launch_limit(launch, RLIMIT_NPROC, plan->limits.processes + 2);
 }
 
 static int prepare(const struct plan *plan, const struct backend_start *how, struct start *start,
 		   struct wall *wall, struct csn_error *err)
 {
-	static char *const agent_argv[] = { (char *)"caisson-agent", NULL };
 	struct launch *launch = calloc(1, sizeof *launch);
 	int r;
 
@@ -191,22 +143,13 @@ static int prepare(const struct plan *plan, const struct backend_start *how, str
 	r = tree_plan(plan, how, start->userns_fd, &start->arena, launch, err);
 	if (r < 0)
 		return r;
-	r = make_channels(start, wall);
-	if (r < 0)
-		return csn_fail(err, r, "start", "cannot make channels to the sandbox");
-	set_limits(plan, how, launch);
-	launch->landlock_abi = landlock_abi();
+	r = channels_make(&start->channels, wall, true);
+	if (r < 0 || pipe2(start->sync, O_CLOEXEC) < 0)
+		return csn_fail(err, -EIO, "start", "cannot make channels to the sandbox: %m");
+	channels_fill(&start->channels, plan, how, launch);
+	add_limits(plan, launch);
 	launch->is_loopback_up = plan->network == NETWORK_LOOPBACK;
-	launch->workdir = "/";
-	launch->agent_argv = agent_argv;
-	memcpy(launch->agent_enter, how->agent_enter, sizeof launch->agent_enter);
-	memcpy(launch->cmd_enter, how->cmd_enter, sizeof launch->cmd_enter);
-	launch->agent_fd = how->agent_fd;
-	launch->life_fd = start->life_read;
-	launch->sync_fd = start->sync_read;
-	launch->stream_fd = start->agent_side;
-	launch->listeners_fd = start->listeners_side;
-	launch->error_fd = start->failure_side;
+	launch->sync_fd = start->sync[0];
 	return 0;
 }
 
@@ -230,7 +173,7 @@ static int start_child(struct start *start, struct wall *wall, struct csn_error 
 
 	wall->pid = sys_clone(namespaces, &wall->pidfd, -1);
 	if (wall->pid == 0) {
-		close(start->sync_write);
+		close(start->sync[1]);
 		close(wall->life);
 		launch_run(start->launch, launch_process_steps);
 	}
@@ -240,7 +183,7 @@ static int start_child(struct start *start, struct wall *wall, struct csn_error 
 	r = write_maps(wall->pid, LAUNCH_UID, wall->kernel_uid, gid);
 	if (r < 0)
 		return csn_fail(err, r, "ids", "cannot map the sandbox's ids");
-	return write(start->sync_write, "m", 1) == 1
+	return write(start->sync[1], "m", 1) == 1
 		       ? 0
 		       : csn_fail(err, -EPIPE, "start", "the sandbox ended at once");
 }
@@ -248,16 +191,14 @@ static int start_child(struct start *start, struct wall *wall, struct csn_error 
 static int process_start(const struct plan *plan, const struct backend_start *how,
 			 struct wall *ret_wall, struct csn_error *err)
 {
-	struct start start = { .userns_fd = -1, .sync_write = -1, .sync_read = -1,
-			       .life_read = -1, .agent_side = -1, .listeners_side = -1,
-			       .failure_side = -1 };
+	struct start start = { .channels = CHANNELS_NONE, .userns_fd = -1, .sync = { -1, -1 } };
 	struct wall wall = WALL_NONE;
 	int r;
 
 	arena_init(&start.arena, ARENA_QUOTA);
 	wall.kernel_uid = geteuid();
 	if (wall.kernel_uid == 0)
-		wall.kernel_uid = PRIVATE_FIRST + (uid_t)getpid() % PRIVATE_COUNT;
+		wall.kernel_uid = backend_private_uid();
 	r = prepare(plan, how, &start, &wall, err);
 	if (r >= 0)
 		r = start_child(&start, &wall, err);
@@ -273,6 +214,10 @@ const struct backend process_backend = {
 	.name = "process",
 	.tier = TIER_BALANCED,
 	.runtime = "process",
+	.profile = "command",
+	.steps = launch_process_steps,
+	.has_view = true,
+	.is_contained = true,
 	.probe = process_probe,
 	.start = process_start,
 };

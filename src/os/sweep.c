@@ -1,14 +1,10 @@
-/*
- * Signals to every descendant; see sweep.h. Without a pid namespace the agent is a child
- * subreaper, so every orphan becomes its child and /proc shows the tree. A chain that forks
- * and exits faster than one reading of /proc is caught by the next: each round kills what it
- * saw and reaps, and a clean round ends the sweep.
- */
-#include "agent/sweep.h"
+/* Signals to every descendant; see sweep.h. */
+#include "os/sweep.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,11 +19,11 @@ enum { ROUNDS = 200, DEPTH = 64, CLEAN_ROUNDS = 3 };
 /* The parent in /proc/PID/stat: the second field after the name's closing parenthesis. */
 static pid_t parent_of(pid_t pid)
 {
-	char path[32], text[512];
+	char path[32], text[512], number[16];
 	_cleanup_fd_ int fd = -1;
 	const char *at;
+	uint64_t parent;
 	ssize_t n;
-	int parent = 0;
 
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -36,12 +32,15 @@ static pid_t parent_of(pid_t pid)
 		return 0;
 	text[n] = 0;
 	at = strrchr(text, ')');
-	return at && sscanf(at + 1, " %*c %d", &parent) == 1 ? parent : 0;
+	if (!at || strlen(at) < 4)
+		return 0;
+	snprintf(number, sizeof number, "%.*s", (int)strcspn(at + 4, " "), at + 4);
+	return str_parse_u64(number, INT32_MAX, &parent) < 0 ? 0 : (pid_t)parent;
 }
 
-static bool is_descendant(pid_t pid, pid_t ancestor)
+static bool is_descendant(pid_t pid, pid_t ancestor, pid_t spared)
 {
-	for (int depth = 0; depth < DEPTH && pid > 1; depth++) {
+	for (int depth = 0; depth < DEPTH && pid > 1 && pid != spared; depth++) {
 		pid = parent_of(pid);
 		if (pid == ancestor)
 			return true;
@@ -49,7 +48,7 @@ static bool is_descendant(pid_t pid, pid_t ancestor)
 	return false;
 }
 
-static unsigned sweep_once(int signal_number)
+unsigned sweep_signal(int signal_number, pid_t spared)
 {
 	DIR *dir = opendir("/proc");
 	pid_t self = getpid();
@@ -60,7 +59,7 @@ static unsigned sweep_once(int signal_number)
 		uint64_t pid;
 
 		if (str_parse_u64(entry->d_name, INT32_MAX, &pid) < 0 ||
-		    !is_descendant((pid_t)pid, self))
+		    !is_descendant((pid_t)pid, self, spared))
 			continue;
 		kill((pid_t)pid, signal_number);
 		seen++;
@@ -70,21 +69,26 @@ static unsigned sweep_once(int signal_number)
 	return seen;
 }
 
-void sweep_all(bool is_pid_1, int signal_number)
+/* Reaps every child but the spared one, which somebody else waits for. */
+static void reap(pid_t spared)
+{
+	siginfo_t info;
+
+	for (;;) {
+		info.si_pid = 0;
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0 ||
+		    info.si_pid == spared)
+			return;
+		waitpid(info.si_pid, NULL, WNOHANG);
+	}
+}
+
+void sweep_kill(pid_t spared)
 {
 	int clean = 0;
 
-	if (is_pid_1) {
-		kill(-1, signal_number);
-		return;
-	}
-	if (signal_number != SIGKILL) {
-		sweep_once(signal_number);
-		return;
-	}
 	for (int round = 0; round < ROUNDS && clean < CLEAN_ROUNDS; round++) {
-		clean = sweep_once(SIGKILL) == 0 ? clean + 1 : 0;
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
+		clean = sweep_signal(SIGKILL, spared) == 0 ? clean + 1 : 0;
+		reap(spared);
 	}
 }

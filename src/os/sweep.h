@@ -1,0 +1,18 @@
+/*
+ * sweep - signals to every descendant of the calling process
+ *
+ * For processes that must leave nothing behind where no pid namespace does it for them. The
+ * caller is a child subreaper, so every orphan becomes its child and /proc shows the tree.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+/* Sends `signal` to every descendant but `spared` (0: nobody) and its descendants. Returns how many were seen. */
+unsigned sweep_signal(int signal, pid_t spared);
+
+/*
+ * SIGKILL, repeated until none is left: a chain that forks and exits faster than one reading of
+ * /proc is caught by the next. Reaps what becomes our child, but not `spared`. Bounded in rounds.
+ */
+void sweep_kill(pid_t spared);
