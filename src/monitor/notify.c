@@ -194,23 +194,25 @@ static int watch_listener(struct notify *notify, bool is_on)
 			 &event);
 }
 
+/* Armed once and left to fire: setting it anew with every call would put it off for ever. */
 static void set_timer(struct notify *notify)
 {
-	int ms = notify->waiting_count ? TICK_MS : notify->is_paused ? PAUSE_MS : 0;
+	int ms = notify->waiting_count ? TICK_MS : PAUSE_MS;
 	struct itimerspec when = { .it_value.tv_nsec = ms * 1000000L };
 
-	if (ms == 0 && !notify->is_timer_set)
+	if (notify->is_timer_set || (!notify->waiting_count && !notify->is_paused))
 		return;
-	timerfd_settime(notify->timer, 0, &when, NULL);
-	notify->is_timer_set = ms != 0;
+	notify->is_timer_set = timerfd_settime(notify->timer, 0, &when, NULL) == 0;
 }
 
-static void drain_timer(const struct notify *notify)
+static bool timer_fired(struct notify *notify)
 {
 	uint64_t times;
 
-	if (notify->is_timer_set && read(notify->timer, &times, sizeof times) < 0)
-		return; /* EAGAIN: it has not fired yet */
+	if (!notify->is_timer_set || read(notify->timer, &times, sizeof times) < 0)
+		return false; /* EAGAIN: not yet */
+	notify->is_timer_set = false;
+	return true;
 }
 
 /* What is there to do with the listener? POLLIN, POLLHUP when no process is left, or 0. */
@@ -225,9 +227,10 @@ enum notify_state notify_handle(struct notify *notify)
 {
 	int events = 0;
 
-	drain_timer(notify);
 	fill_bucket(notify);
-	wait_tick(notify);
+	/* Only then: retrying with every call would let 64 waiting connects multiply a flood. */
+	if (timer_fired(notify))
+		wait_tick(notify);
 	for (int i = 0; i < BATCH && notify->tokens > 0 && !notify->wants_end; i++) {
 		events = listener_events(notify);
 		if (!(events & POLLIN) || !handle_one(notify))

@@ -390,6 +390,16 @@ static int scratch_of(const struct call *call)
 	return notify->scratch;
 }
 
+/* The number of the mount a descriptor was reached through, 0: the kernel does not tell (5.8). */
+static uint64_t mount_of(int fd)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 || !(st.stx_mask & STATX_MNT_ID))
+		return 0;
+	return st.stx_mnt_id;
+}
+
 bool place_is_scratch(const struct call *call, const struct place *place)
 {
 	char name[PATH_MAX], folder[PATH_MAX];
@@ -400,9 +410,10 @@ bool place_is_scratch(const struct call *call, const struct place *place)
 	if (scratch < 0 || fstat(scratch, &a) < 0 || fstat(place->fd, &b) < 0 ||
 	    a.st_dev != b.st_dev)
 		return false;
-	/* A tmpfs of its own is nobody else's; a folder of a shared file system needs its name. */
+	/* A tmpfs of its own is nobody else's; a folder of a shared file system needs its mount. */
 	if (call->notify->setup.has_own_view)
-		return fstatfs(scratch, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+		return (fstatfs(scratch, &fs) == 0 && fs.f_type == TMPFS_MAGIC) ||
+		       (mount_of(scratch) != 0 && mount_of(scratch) == mount_of(place->fd));
 	return tracee_name_of(scratch, folder, sizeof folder) == 0 &&
 	       place_name(place, name, sizeof name) == 0 && path_is_beneath(name, folder);
 }

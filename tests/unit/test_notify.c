@@ -693,6 +693,7 @@ static void program_swap(void)
 	pthread_t thread;
 
 	fd_set_nonblock(server, 1);
+	snprintf(address.sun_path, sizeof address.sun_path, "/tmp/own.sock");
 	pthread_create(&thread, NULL, swap, &address);
 	for (int i = 0; i < 1500; i++) {
 		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
