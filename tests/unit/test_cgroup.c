@@ -292,6 +292,7 @@ static pid_t spawn(const struct cgroup *cg, int (*body)(void))
 
 static int wait_forever(void)
 {
+	alarm(30); /* ends by itself where a test failed */
 	for (;;)
 		pause();
 	return 0;
@@ -360,6 +361,45 @@ static void test_v1_enter(void)
 	clean(&cg);
 }
 
+/* Doors opened by root serve one who has no right left and sees neither /sys nor our pids. */
+static void test_v1_enter_without_rights(void)
+{
+	_cleanup_cgroup_ struct cgroup cg = make_v1(&small);
+	pid_t outer = fork();
+	int status;
+
+	if (outer == 0) {
+		CHECK(unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWCGROUP) == 0);
+		pid_t pid = fork();
+		if (pid == 0) {
+			CHECK(getuid() == 65534); /* unmapped */
+			CHECK(cgroup_enter(&cg, CGROUP_AGENT) == 0);
+			CHECK(cgroup_enter(&cg, CGROUP_CMD) == 0);
+			wait_forever();
+		}
+		waitpid(pid, NULL, 0);
+		_exit(0);
+	}
+	struct cgroup_usage usage = { 0 };
+	for (int i = 0; i < 1000 && usage.pids != 1; i++) {
+		CHECK(cgroup_read(&cg, &usage) == 0);
+		usleep(1000);
+	}
+	CHECK(usage.pids == 1);
+	CHECK(cgroup_kill(&cg, 2000) == 0);
+	CHECK(waitpid(outer, &status, 0) == outer && status == 0);
+	clean(&cg);
+
+	struct cgroup own = make_v1(&small);
+	pid_t pid = fork();
+	if (pid == 0) {
+		CHECK(setresuid(65530, 65530, 65530) == 0);
+		_exit(cgroup_enter(&own, CGROUP_CMD) == 0 ? 5 : 6);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 5);
+	clean(&own);
+}
+
 /* The way in that this room promises to be fast stays fast after idling. */
 static void test_v1_enter_is_fast(void)
 {
@@ -407,6 +447,26 @@ static void test_v1_memory(void)
 	CHECK(usage.oom_kills == 1);
 	CHECK(usage.mem_peak_bytes > 60 << 20 && usage.mem_peak_bytes <= 64 << 20);
 	CHECK(usage.pids_refused == 0);
+	close(fd);
+	clean(&cg);
+}
+
+/* The agent at the limit above both groups: told through the same descriptor, counted too. */
+static void test_v1_agent_runs_out(void)
+{
+	_cleanup_cgroup_ struct cgroup cg = make_v1(&small);
+	struct cgroup_usage usage;
+	short events;
+	int fd, status;
+
+	CHECK(cgroup_oom_fd(&cg, &fd, &events) == 0);
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(cgroup_enter(&cg, CGROUP_AGENT) == 0 ? eat_memory() : 99);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	CHECK(fires(fd, events, 1000));
+	CHECK(cgroup_read(&cg, &usage) == 0 && usage.oom_kills == 1);
 	close(fd);
 	clean(&cg);
 }
@@ -476,7 +536,9 @@ static void test_v1_processes(void)
 
 static int bomb(void)
 {
-	for (;;)
+	uint64_t end_ms = clock_now_ms() + 8000; /* inherited: the bomb burns out */
+
+	while (clock_now_ms() < end_ms)
 		if (fork() < 0 || rand() % 4 == 0)
 			usleep(10);
 	return 0;
@@ -647,6 +709,26 @@ static void test_v2_counters_missing(void)
 	clean(&cg);
 }
 
+/* A test's process is gone by then; a test that runs beside us keeps its groups. */
+static bool is_running(const char *id, void *unused)
+{
+	uint64_t pid;
+
+	(void)unused;
+	if (!str_starts(id, "test-") || str_parse_u64(id + 5, INT32_MAX, &pid) < 0)
+		return true;
+	return kill((pid_t)pid, 0) == 0;
+}
+
+/* The last test: takes away what a failed one left, and fails if there was anything. */
+static void test_nothing_is_left(void)
+{
+	struct cgroup_probe v1, v2 = probe_v2();
+
+	cgroup_probe(&v1);
+	CHECK(cgroup_sweep(&v1, is_running, NULL) + cgroup_sweep(&v2, is_running, NULL) == 0);
+}
+
 static const struct tap_test tests[] = {
 	{ "words and ids", test_words },
 	{ "v2: a slice above hands controllers down", test_probe_v2_slice },
@@ -658,8 +740,10 @@ static const struct tap_test tests[] = {
 	{ "garbage in /proc", test_probe_garbage },
 	{ "ids and empty groups", test_bad_id },
 	{ "v1: enter, limits, attach", test_v1_enter },
+	{ "v1: entering needs no rights, only the doors", test_v1_enter_without_rights },
 	{ "v1: entering is fast after idling", test_v1_enter_is_fast },
 	{ "v1: out of memory is told", test_v1_memory },
+	{ "v1: the agent runs out of memory", test_v1_agent_runs_out },
 	{ "v1: the agent survives its commands", test_v1_agent_survives },
 	{ "v1: refused forks are told", test_v1_processes },
 	{ "v1: a fork bomb is killed", test_v1_kill_bomb },
@@ -668,5 +752,6 @@ static const struct tap_test tests[] = {
 	{ "v2: clone into, kill one side", test_v2_clone_and_kill },
 	{ "v2: the grant and nothing more", test_v2_grant },
 	{ "v2: counters without controllers", test_v2_counters_missing },
+	{ "nothing is left", test_nothing_is_left },
 };
 TAP_MAIN(tests)

@@ -1,0 +1,51 @@
+/*
+ * sample - what can be seen of a limit without its controller
+ *
+ * The monitor calls this once a tick where there is no control group. A sample is a look at a
+ * moment: what came and went between two looks was not seen, and results say `sampled`. Memory
+ * that no process maps (a memfd, a file in scratch) is in no process's count; scratch is looked
+ * at by itself, unmapped memfds stay unseen (docs/limits.md).
+ *
+ * Work per call is bounded; a tree beyond the bounds is cut and says so. Nothing is allocated.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+	SAMPLE_PROCESSES = 1024, /* the most that one call looks at */
+	SAMPLE_THREADS = 4096,
+};
+
+/* The descendants of a process, itself left out. */
+struct sample_tree {
+	uint32_t processes;
+	uint32_t threads;
+	uint64_t mem_bytes; /* private and shared memory; swap if is_exact; files not */
+	bool is_exact;      /* pages that processes share were counted once, not in each */
+	bool is_cut;        /* there were more than the bounds: the numbers are too low */
+};
+
+struct sample_scratch {
+	uint64_t size_bytes; /* 0: the file system has no size of its own */
+	uint64_t free_bytes;
+	uint64_t inodes; /* 0: no limit */
+	uint64_t free_inodes;
+	bool is_full; /* the next write or the next file fails */
+};
+
+/*
+ * Looks at all descendants of `root`, the wall's first process: its pid namespace's init or the
+ * agent, to which orphans return. Adding up is cheap but counts pages that processes share once
+ * each; only if the sum is above `exact_above_bytes` are they counted again, exactly, which costs
+ * milliseconds for a large tree. Two looks in a row must agree before anybody is killed for it: a
+ * number may have been given to another process between list and look.
+ *
+ * -ESRCH: `root` is gone. -ENOTSUP: the kernel does not list children (CONFIG_PROC_CHILDREN).
+ */
+int sample_tree(pid_t root, uint64_t exact_above_bytes, struct sample_tree *ret_tree);
+
+/* Room in the file system of a descriptor (O_PATH will do). 0 or a negative errno. */
+int sample_scratch(int fd, struct sample_scratch *ret_scratch);

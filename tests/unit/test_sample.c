@@ -1,0 +1,287 @@
+/* Sampling: real process trees, memory that is shared or not, a tmpfs that runs full. */
+#include "os/sample.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "tap.h"
+
+enum { MIB = 1 << 20 };
+
+static int ready[2];
+
+static void tell(void)
+{
+	CHECK(write(ready[1], "x", 1) == 1);
+}
+
+static void await(int count)
+{
+	char byte;
+
+	while (count--)
+		CHECK(read(ready[0], &byte, 1) == 1);
+}
+
+static void sleep_well(void)
+{
+	tell();
+	for (;;)
+		pause();
+}
+
+static char *fill(size_t size, int flags)
+{
+	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	memset(p, 1, size);
+	return p;
+}
+
+/* This process is the root of its tree, orphans come back to it, and all go with it. */
+static void begin(void)
+{
+	CHECK(pipe2(ready, O_CLOEXEC) == 0);
+	CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+}
+
+static void end(void)
+{
+	struct sample_tree tree;
+	char text[16384], path[64];
+
+	for (int i = 0; i < 200; i++) {
+		snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t n = read(fd, text, sizeof text - 1);
+		close(fd);
+		if (n <= 0)
+			break;
+		text[n] = 0;
+		for (char *at = text, *word; (word = strsep(&at, " ")) && *word;)
+			kill((pid_t)strtol(word, NULL, 10), SIGKILL);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		usleep(5000);
+	}
+	CHECK(sample_tree(getpid(), UINT64_MAX, &tree) == 0 && tree.processes == 0);
+}
+
+static void need_children(void)
+{
+	struct sample_tree tree;
+
+	if (sample_tree(getpid(), UINT64_MAX, &tree) == -ENOTSUP)
+		SKIP("proc: the kernel does not list children");
+}
+
+static void test_tree(void)
+{
+	struct sample_tree tree;
+
+	need_children();
+	begin();
+	CHECK(sample_tree(getpid(), UINT64_MAX, &tree) == 0 && tree.processes == 0);
+	if (fork() == 0) { /* child, grandchild, and an orphan that came back */
+		if (fork() == 0)
+			sleep_well();
+		if (fork() == 0) {
+			if (fork() == 0)
+				sleep_well();
+			_exit(0);
+		}
+		wait(NULL);
+		sleep_well();
+	}
+	await(3);
+	CHECK(sample_tree(getpid(), UINT64_MAX, &tree) == 0);
+	CHECK(tree.processes == 2 || tree.processes == 3); /* the orphan may have come back late */
+	usleep(20000);
+	CHECK(sample_tree(getpid(), UINT64_MAX, &tree) == 0);
+	CHECK(tree.processes == 3 && tree.threads == 3 && !tree.is_cut && !tree.is_exact);
+	end();
+}
+
+static void *fork_in_thread(void *unused)
+{
+	if (fork() == 0)
+		sleep_well();
+	pause();
+	return unused;
+}
+
+static void test_children_of_threads(void)
+{
+	struct sample_tree tree;
+	pthread_t thread;
+
+	need_children();
+	begin();
+	if (fork() == 0) {
+		pthread_create(&thread, NULL, fork_in_thread, NULL);
+		pause();
+	}
+	await(1);
+	CHECK(sample_tree(getpid(), UINT64_MAX, &tree) == 0);
+	CHECK(tree.processes == 2 && tree.threads == 3);
+	end();
+}
+
+static void test_memory(void)
+{
+	struct sample_tree tree;
+
+	need_children();
+	begin();
+	if (fork() == 0) {
+		fill(32 * MIB, MAP_PRIVATE);
+		sleep_well();
+	}
+	if (fork() == 0) {
+		fill(64 * MIB, MAP_SHARED);
+		sleep_well();
+	}
+	await(2);
+	CHECK(sample_tree(getpid(), UINT64_MAX, &tree) == 0);
+	CHECK(tree.mem_bytes >= 96 * MIB && tree.mem_bytes < 104 * MIB);
+	CHECK(sample_tree(getpid(), 10 * MIB, &tree) == 0);
+	CHECK(tree.is_exact && tree.mem_bytes >= 96 * MIB && tree.mem_bytes < 104 * MIB);
+	end();
+}
+
+/* Five processes that share 40 MiB are no 200 MiB. */
+static void test_shared_pages(void)
+{
+	struct sample_tree tree;
+
+	need_children();
+	begin();
+	if (fork() == 0) {
+		fill(20 * MIB, MAP_PRIVATE);
+		fill(20 * MIB, MAP_SHARED)[0] = 2;
+		for (int i = 0; i < 4; i++)
+			if (fork() == 0)
+				break;
+		sleep_well();
+	}
+	await(5);
+	CHECK(sample_tree(getpid(), UINT64_MAX, &tree) == 0);
+	CHECK(!tree.is_exact && tree.mem_bytes > 95 * MIB); /* cheap, and too much */
+	CHECK(sample_tree(getpid(), 64 * MIB, &tree) == 0);
+	CHECK(tree.is_exact && tree.mem_bytes >= 20 * MIB && tree.mem_bytes < 48 * MIB);
+	end();
+}
+
+static void test_bounds(void)
+{
+	struct sample_tree tree;
+	uint64_t start;
+	int count = SAMPLE_PROCESSES + 50;
+
+	need_children();
+	begin();
+	for (int i = 0; i < count; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			sleep_well();
+		if (pid < 0) {
+			end();
+			SKIP("processes: fork: %s", strerror(errno));
+		}
+	}
+	await(count);
+	start = clock_now_us();
+	CHECK(sample_tree(getpid(), UINT64_MAX, &tree) == 0);
+	printf("# %u processes in %llu us\n", tree.processes,
+	       (unsigned long long)(clock_now_us() - start));
+	CHECK(tree.is_cut && tree.processes == SAMPLE_PROCESSES);
+	end();
+}
+
+static void test_gone(void)
+{
+	struct sample_tree tree;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	CHECK(sample_tree(pid, 0, &tree) == -ESRCH);
+	CHECK(sample_tree(0, 0, &tree) == -EINVAL);
+	CHECK(sample_tree(-5, 0, &tree) == -EINVAL);
+}
+
+static int scratch(const char *options)
+{
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		SKIP("mount: a mount namespace: %s", strerror(errno));
+	CHECK(mount("tmpfs", "/mnt", "tmpfs", 0, options) == 0);
+	int fd = open("/mnt", O_PATH | O_CLOEXEC);
+	CHECK(fd >= 0);
+	return fd;
+}
+
+static void test_scratch_bytes(void)
+{
+	static char block[65536];
+	struct sample_scratch now;
+	int fd = scratch("size=4m,nr_inodes=20");
+	int file = open("/mnt/f", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+	CHECK(sample_scratch(fd, &now) == 0);
+	CHECK(now.size_bytes == 4 * MIB && now.free_bytes == 4 * MIB && !now.is_full);
+	while (write(file, block, sizeof block) > 0)
+		;
+	CHECK(errno == ENOSPC);
+	CHECK(sample_scratch(fd, &now) == 0);
+	CHECK(now.is_full && now.free_bytes == 0 && now.free_inodes > 0);
+	CHECK(ftruncate(file, 4096) == 0);
+	CHECK(sample_scratch(fd, &now) == 0 && !now.is_full);
+}
+
+static void test_scratch_inodes(void)
+{
+	struct sample_scratch now;
+	int fd = scratch("size=4m,nr_inodes=20");
+	char path[32];
+
+	for (int i = 0; i < 64; i++) {
+		snprintf(path, sizeof path, "/mnt/%d", i);
+		close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	}
+	CHECK(sample_scratch(fd, &now) == 0);
+	CHECK(now.is_full && now.free_inodes == 0 && now.free_bytes == 4 * MIB);
+}
+
+static void test_scratch_unsized(void)
+{
+	struct sample_scratch now;
+	int fd = scratch("size=0,nr_inodes=0");
+
+	CHECK(sample_scratch(fd, &now) == 0);
+	CHECK(!now.is_full && now.size_bytes == 0 && now.inodes == 0);
+	CHECK(sample_scratch(-1, &now) == -EBADF);
+}
+
+static const struct tap_test tests[] = {
+	{ "a tree with an orphan", test_tree },
+	{ "children of threads", test_children_of_threads },
+	{ "private and shared memory", test_memory },
+	{ "shared pages count once when it matters", test_shared_pages },
+	{ "a tree beyond the bounds is cut", test_bounds },
+	{ "a root that is gone", test_gone },
+	{ "scratch: out of bytes", test_scratch_bytes },
+	{ "scratch: out of inodes", test_scratch_inodes },
+	{ "scratch: no size, no verdict", test_scratch_unsized },
+};
+TAP_MAIN(tests)
