@@ -53,6 +53,7 @@ def check(root, say):
         for comment in file.comments:
             named(root, file.path, comment.first, comment.text, say)
     tree(root, say)
+    walls(root, say)
     return f"{count} links"
 
 
@@ -124,3 +125,17 @@ def rooms(root):
             continue
         if any(files for _, _, files in os.walk(folder)):
             yield name
+
+
+def walls(root, say):
+    """The README's table of walls says `here` of what src/backend has, and `planned` of the rest."""
+    if not os.path.exists(os.path.join(root, "README.md")):
+        return
+    for number, line in enumerate(read(root, "README.md").split("\n"), 1):
+        match = re.match(r"\| (`\w+`(?:, `\w+`)*) \|.*\| (here|planned) \|$", line)
+        if not match:
+            continue
+        names = re.findall(r"\w+", match.group(1))
+        here = any(os.path.isdir(os.path.join(root, "src/backend", name)) for name in names)
+        if here != (match.group(2) == "here"):
+            say("README.md", number, f"{names[0]} is {'here' if here else 'not here'}, and the table says {match.group(2)}")
