@@ -435,3 +435,44 @@ def test_temporary_files_do_not_stay(cli, cow, project):
     fill(upper)
     cli("runs", "commit", run)
     assert not [name for name in os.listdir(project) if name.startswith(".caisson")]
+
+
+def test_random_diffs_patch_to_the_same(cli, cow, project):
+    import random
+    import shutil
+    import subprocess
+    if not shutil.which("patch"):
+        pytest.skip("patch: not installed")
+    run, upper = cow
+    rng = random.Random(7)
+    for n in range(60):
+        old = [f"{rng.randrange(9)}\n" for _ in range(rng.randrange(1, 60))]
+        new = [line for line in old if rng.random() > 0.15]
+        for _ in range(rng.randrange(6)):
+            new.insert(rng.randrange(len(new) + 1), f"{rng.randrange(12)}\n")
+        (project / f"r{n}").write_text("".join(old))
+        (upper / f"r{n}").write_text("".join(new))
+    patch = cli("runs", "diff", run).out
+    subprocess.run(["patch", "-p1", "--fuzz=0"], cwd=project, input=patch, encoding="utf-8", check=True,
+                   stdout=subprocess.DEVNULL, timeout=30)
+    for n in range(60):
+        wanted = (upper / f"r{n}").read_text()
+        assert not wanted and not (project / f"r{n}").exists() or (project / f"r{n}").read_text() == wanted
+
+
+def test_a_real_layer(cli, project):
+    walls = {wall["name"]: wall for wall in cli("doctor", "--json").json()["walls"]}
+    if not walls.get("process", {}).get("usable") or "caisson run" not in cli("help", "--markdown").out:
+        pytest.skip("process: the wall cannot be used here")
+    (project / "old").mkdir()
+    (project / "old" / "file").write_text("old\n")
+    (project / "text").write_text("one\n")
+    answer = cli("run", "--cow", "--", "sh", "-c", "echo two >>text; rm -r old; mkdir old; echo n >old/new; ln -s text l")
+    assert answer.status == 0, answer
+    run = cli("runs", "ls", "--json").json()[0]["run_id"]
+    wanted = [("A", "l"), ("D", "old/file"), ("A", "old/new"), ("M", "text")]
+    assert changes(cli, run) == wanted
+    assert (project / "text").read_text() == "one\n"
+    assert cli("runs", "commit", run).status == 0
+    assert (project / "text").read_text() == "one\ntwo\n" and os.listdir(project / "old") == ["new"]
+    assert cli("runs", "verify", run).status == 0
