@@ -5,13 +5,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "os/sample.h"
-
-enum { REMOVE_MS = 1000, KILL_MS = 1000 };
 
 static const struct {
 	const char *name;
@@ -51,6 +52,46 @@ static int check_hard(const struct limits *limits, const struct cgroup_probe *pr
 	return 0;
 }
 
+/*
+ * Whoever owns groups holds a shared lock on their first folder, and his cleaner with him (it
+ * is the same open file): a lock that can be taken exclusively belongs to nobody. The id begins
+ * with the time of its making; a group this young may not be locked yet.
+ */
+enum { YOUNG_S = 10, STAMP_SIZE = 15 };
+
+static bool is_alive(const char *id, void *data)
+{
+	const struct cgroup_probe *probe = data;
+	char path[CGROUP_PATH + 80], now[32];
+	int64_t wall_ms = clock_wall_ms() - YOUNG_S * 1000;
+	time_t seconds = wall_ms / 1000;
+	struct tm tm;
+	bool is_free = false;
+
+	gmtime_r(&seconds, &tm);
+	strftime(now, sizeof now, "%Y%m%d-%H%M%S", &tm);
+	if (strlen(id) < STAMP_SIZE || strncmp(id, now, STAMP_SIZE) > 0)
+		return true;
+	for (int i = 0; i < CGROUP_CONTROLLERS && !is_free; i++) {
+		_cleanup_fd_ int fd = -1;
+
+		if (!probe->has[i])
+			continue;
+		snprintf(path, sizeof path, "%s/%s", probe->base[i], id);
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		is_free = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+	}
+	return !is_free;
+}
+
+/* Every controller's folder, because a sweeper may look at any of them first. */
+static void lock_groups(const struct cgroup *group)
+{
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+		if (group->top_fd[i] >= 0)
+			flock(group->top_fd[i], LOCK_SH | LOCK_NB);
+}
+
 int limits_open(struct limits *limits, const struct plan *plan, const char *id,
 		struct csn_error *err)
 {
@@ -65,6 +106,10 @@ int limits_open(struct limits *limits, const struct plan *plan, const char *id,
 	/* A group that cannot be made (no right, no space) leaves the other means. */
 	limits->has_group = probe.layout != CGROUP_NONE &&
 			    cgroup_create(&probe, id, &wants, &limits->group, NULL) >= 0;
+	if (limits->has_group)
+		lock_groups(&limits->group);
+	if (probe.layout != CGROUP_NONE)
+		cgroup_sweep(&probe, is_alive, &probe);
 	if (limits->has_group &&
 	    cgroup_oom_fd(&limits->group, &limits->oom_fd, &limits->oom_events) < 0)
 		limits->oom_fd = -1;
@@ -202,17 +247,17 @@ enum limits_state limits_finish(struct limits *limits, uint64_t max_rss,
 	return LIMITS_MEMORY;
 }
 
+const struct cgroup *limits_group(const struct limits *limits)
+{
+	return limits->has_group ? &limits->group : NULL;
+}
+
 void limits_close(struct limits *limits)
 {
 	limits->oom_fd = fd_close(limits->oom_fd);
 	limits->scratch_fd = fd_close(limits->scratch_fd);
-	if (limits->has_group) {
-		if (cgroup_remove(&limits->group, 0) < 0) {
-			cgroup_kill(&limits->group, KILL_MS);
-			cgroup_remove(&limits->group, REMOVE_MS);
-		}
+	if (limits->has_group)
 		cgroup_done(&limits->group);
-	}
 	limits->has_group = false;
 }
 

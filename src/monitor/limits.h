@@ -59,7 +59,10 @@ enum limits_state limits_tick(struct limits *limits, pid_t pid, uint64_t now_ms,
 enum limits_state limits_finish(struct limits *limits, uint64_t max_rss,
 				struct violations *violations);
 
-/* Kills what is left in the groups and removes them. */
+/* The sandbox's groups, for the cleaner; NULL: none. Borrowed. */
+const struct cgroup *limits_group(const struct limits *limits);
+
+/* Closes descriptors; the groups were removed by cleaner_clean(). */
 void limits_close(struct limits *limits);
 
 /* Peak memory in bytes by the best means, and its name. */

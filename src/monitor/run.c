@@ -21,7 +21,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "audit/tree.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
@@ -50,7 +49,8 @@ static uint64_t kept_bytes(const struct run *run)
 static void run_init(struct run *run, const struct run_setup *setup)
 {
 	*run = (struct run){ .setup = setup, .plan = setup->plan, .wall = WALL_NONE,
-			     .signal_fd = -1, .cleaner_fd = -1, .kill_at_ms = CLOCK_NEVER,
+			     .signal_fd = -1, .cleaner = CLEANER_NONE,
+			     .protect = { .workspace_fd = -1 }, .kill_at_ms = CLOCK_NEVER,
 			     .exit_code = -1, .input_window = RUN_WINDOW };
 	run->started_us = clock_now_us();
 	run->started_wall_ms = clock_wall_ms();
@@ -99,7 +99,6 @@ static int prepare_view(struct run *run)
 	if (r < 0)
 		return r;
 	run->toolchains = toolchain.prefixes;
-	run->frozen = (const char *const *)run->plan->workspace.protect;
 	facts.paths = toolchain.paths;
 	run->env = env_make(run->plan, &facts, &run->arena, &run->passed);
 	return run->env ? 0 : csn_fail(&run->error, -ENOMEM, "start", "out of memory");
@@ -125,17 +124,6 @@ static int make_scratch(struct run *run)
 		return csn_fail(&run->error, -errno, "scratch", "cannot hand over %s: %m",
 				run->scratch_dir);
 	return 0;
-}
-
-static void remove_scratch(struct run *run)
-{
-	_cleanup_fd_ int tmp_fd = -1;
-
-	if (!run->scratch_dir[0])
-		return;
-	tmp_fd = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (tmp_fd >= 0)
-		tree_remove(tmp_fd, run->scratch_dir + 5);
 }
 
 /* Without a view of its own a wall shows the host's paths, and nothing elsewhere. */
@@ -167,6 +155,19 @@ static int show_host(struct run *run)
 	return 0;
 }
 
+static int start_cleaner(struct run *run)
+{
+	run->work = (struct cleaner_work){
+		.group = limits_group(&run->limits),
+		.workspace_fd = run->protect.workspace_fd,
+		.placeholders = run->protect.placeholders,
+		.scratch_dir = run->scratch_dir[0] ? run->scratch_dir : NULL,
+	};
+	return cleaner_start(&run->work, &run->cleaner) < 0
+		       ? csn_fail(&run->error, -EAGAIN, "start", "cannot start the cleaner: %m")
+		       : 0;
+}
+
 static int prepare(struct run *run)
 {
 	int r = backend_choose(run->plan, &run->backend, &run->report, &run->error);
@@ -179,6 +180,10 @@ static int prepare(struct run *run)
 		r = prepare_view(run);
 	if (r >= 0)
 		r = limits_open(&run->limits, run->plan, run->sandbox_id, &run->error);
+	if (r >= 0)
+		r = protect_open(run->plan, &run->arena, &run->protect, &run->error);
+	if (r >= 0)
+		r = start_cleaner(run);
 	mark(run, PHASE_PREPARED);
 	return r;
 }
@@ -234,7 +239,7 @@ static int start_wall(struct run *run)
 	struct backend_start how = {
 		.sandbox_id = run->sandbox_id,
 		.hidden = run->hidden,
-		.frozen = run->frozen,
+		.frozen = run->protect.frozen,
 		.toolchains = run->toolchains,
 		.scratch_dir = run->scratch_dir[0] ? run->scratch_dir : NULL,
 		.cow_dir = run->cow_dir[0] ? run->cow_dir : NULL,
@@ -332,8 +337,10 @@ static int run_started(struct run *run)
 
 static void run_done(struct run *run)
 {
+	cleaner_clean(&run->work);
+	cleaner_stop(&run->cleaner);
+	protect_done(&run->protect);
 	limits_close(&run->limits);
-	remove_scratch(run);
 	channel_done(&run->channel);
 	sink_done(&run->out);
 	sink_done(&run->err);

@@ -17,9 +17,11 @@
 #include "backend/backend.h"
 #include "base/arena.h"
 #include "monitor/channel.h"
+#include "monitor/cleaner.h"
 #include "monitor/ending.h"
 #include "monitor/limits.h"
 #include "monitor/notify.h"
+#include "monitor/protect.h"
 #include "monitor/run.h"
 #include "monitor/sink.h"
 #include "monitor/violations.h"
@@ -48,7 +50,9 @@ struct run {
 	struct notify *notify;
 	struct record record;
 	int signal_fd;
-	int cleaner_fd;
+	struct cleaner_work work;
+	struct cleaner cleaner;
+	struct protect protect;
 
 	char sandbox_id[RUN_ID_SIZE];
 	int64_t started_wall_ms;
@@ -58,7 +62,6 @@ struct run {
 	char **env;
 	const char *const *passed; /* names */
 	const char *const *hidden;
-	const char *const *frozen;
 	const char *const *toolchains;
 	char cow_dir[4096];
 

@@ -269,7 +269,7 @@ int tree_plan(const struct plan *plan, const struct backend_start *how, int user
 	for (size_t i = 0; i < plan->mount_count; i++)
 		add_host_tree(&f, plan->mounts[i].host, plan->mounts[i].at,
 			      plan->mounts[i].access == ACCESS_RW);
-	if (plan->workspace.host && plan->workspace.access == ACCESS_RW)
+	if (plan->workspace.host && plan->workspace.access != ACCESS_RO)
 		add_in_workspace(&f, ROOTFS_FREEZE, how->frozen);
 	if (plan->workspace.host)
 		add_in_workspace(&f, ROOTFS_COVER, how->hidden);
