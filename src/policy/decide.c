@@ -116,6 +116,7 @@ static int store_list(struct decision *d, enum key_id id, const struct policy_va
 {
 	const char **list = arena_array(&d->plan->arena, value->count + 1, sizeof *list);
 	char path[MAX_PATH];
+	size_t count = 0;
 
 	if (!list)
 		return decide_no_memory(d);
@@ -129,8 +130,13 @@ static int store_list(struct decision *d, enum key_id id, const struct policy_va
 
 		if (code < 0)
 			return code;
-		list[i] = arena_text(&d->plan->arena, id == KEY_MOUNT_ROOTS ? path : text);
-		if (!list[i])
+		if (id == KEY_MOUNT_ROOTS)
+			text = path;
+		/* Two spellings of one folder are one. */
+		if (plan_has(list, text))
+			continue;
+		list[count] = arena_text(&d->plan->arena, text);
+		if (!list[count++])
 			return decide_no_memory(d);
 	}
 	memcpy((char *)d->plan + policy_keys[id].offset, &list, sizeof list);
