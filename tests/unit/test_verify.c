@@ -29,7 +29,8 @@ static void make_run(char *ret_id)
 
 	CHECK(record_open(&record, scratch("runs"), &err) == 0);
 	for (int i = 0; i < 5; i++)
-		chain_add(&record.chain, EVENT_VIOLATION, json_pack("{s:i}", "i", i));
+		chain_add(&record.chain, EVENT_VIOLATION,
+			  json_pack("{s:i, s:s}", "i", i, "run", record.run_id));
 	CHECK(files_replace(record.dir_fd, "more", "text\n", 5, false) == 0);
 	CHECK(record_write_state(&record, json_pack("{s:s}", "status", "done"), &err) == 0);
 	CHECK(record_close(&record, result, &err) == 0);
