@@ -18,7 +18,6 @@ CALLS = {
     "access": "checked now, used later: open it and handle the error",
     "euidaccess": "checked now, used later: open it and handle the error",
     "eaccess": "checked now, used later: open it and handle the error",
-    "vfork": "shares the caller's stack: clone3 or fork",
 }
 # Text becomes a number in one file, with a range.
 NUMBERS = {name: "text becomes a number in base/str.c only" for name in
