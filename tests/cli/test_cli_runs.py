@@ -410,6 +410,17 @@ def test_foreign_layers_are_refused(cli, cow):
     assert answer.status == 1 and "redirect" in answer.err
 
 
+def test_a_layer_or_result_behind_a_link_is_not_read(cli, cow, runs, tmp_path):
+    run, upper = cow
+    fill(upper)
+    os.rename(upper.parent, tmp_path / "cow")
+    upper.parent.symlink_to(tmp_path / "cow")
+    assert cli("runs", "diff", run).status == 1
+    os.rename(runs / run / "result.json", tmp_path / "result.moved")
+    (runs / run / "result.json").symlink_to(tmp_path / "result.moved")
+    assert cli("runs", "show", run).status == 1
+
+
 def test_depth_is_bounded(cli, cow):
     run, upper = cow
     deep = upper
