@@ -45,15 +45,15 @@ enum plan_feature {
 	FEATURE_FS_COW = 1 << 4,       /* copy-on-write workspace */
 	FEATURE_NET_NONE = 1 << 5,     /* no network at all */
 	FEATURE_NET_LOOPBACK = 1 << 6, /* a loopback of its own, nothing else */
-	FEATURE_PIDS = 1 << 7,	       /* other processes invisible and out of reach */
+	FEATURE_PIDS = 1 << 7,         /* other processes invisible and out of reach */
 	FEATURE_SYSCALLS = 1 << 8,     /* the syscall allow-list */
 	FEATURE_PRIVILEGE = 1 << 9,    /* no capability, no new privileges */
 	FEATURE_IDENTITY = 1 << 10,    /* kernel uid is not 0 */
-	FEATURE_TIME = 1 << 11,	       /* command and budget clocks */
+	FEATURE_TIME = 1 << 11,        /* command and budget clocks */
 	FEATURE_OUTPUT = 1 << 12,      /* the output cap */
 	FEATURE_MEMORY = 1 << 13,      /* memory of the whole tree, by a controller */
 	FEATURE_PROCESSES = 1 << 14,   /* number of processes */
-	FEATURE_CPU = 1 << 15,	       /* CPU bandwidth, by a controller */
+	FEATURE_CPU = 1 << 15,         /* CPU bandwidth, by a controller */
 	FEATURE_SCRATCH = 1 << 16,     /* size of the scratch space */
 	FEATURE_COUNT = 17
 };
@@ -73,13 +73,13 @@ struct plan_limits {
 
 struct plan_mount {
 	const char *host; /* absolute on the host */
-	const char *at;	  /* absolute, normalized, inside */
+	const char *at;   /* absolute, normalized, inside */
 	enum plan_access access;
 };
 
 struct plan_workspace {
-	const char *host;     /* absolute; NULL: no workspace */
-	const char *at;	      /* absolute inside, "/workspace" unless the caller chose */
+	const char *host; /* absolute; NULL: no workspace */
+	const char *at;   /* absolute inside, "/workspace" unless the caller chose */
 	enum plan_access access;
 	const char **hide;    /* patterns as for str_path_matches(), NULL-terminated */
 	const char **protect; /* paths relative to the workspace, NULL-terminated */
@@ -91,18 +91,18 @@ struct plan_note {
 	const char *old;   /* the value before, as text; "" if there was none */
 	const char *now;   /* the value after */
 	const char *where; /* "caisson.yaml:12:3", "--timeout", "built-in" */
-	bool loosens;	   /* PolicyOverride, not merely a narrowing or a grant */
+	bool loosens;      /* PolicyOverride, not merely a narrowing or a grant */
 };
 
 struct plan {
 	struct arena arena;
-	enum plan_tier tier;   /* the least that will do */
-	const char *backend;   /* "any" or one name from the table of walls */
-	uint64_t required;     /* enum plan_feature bits a backend must enforce */
+	enum plan_tier tier; /* the least that will do */
+	const char *backend; /* "any" or one name from the table of walls */
+	uint64_t required;   /* enum plan_feature bits a backend must enforce */
 	bool needs_approval;
 	bool strict_by_request; /* strict because a request asked: StrictModeUnavailable */
-	bool strict_by_policy;	/* strict because file or strict_when did: StrictModeRequired */
-	bool local_is_trusted;	/* a trusted policy file names tier local */
+	bool strict_by_policy;  /* strict because file or strict_when did: StrictModeRequired */
+	bool local_is_trusted;  /* a trusted policy file names tier local */
 	struct plan_workspace workspace;
 	struct plan_mount *mounts;
 	size_t mount_count;
@@ -118,11 +118,11 @@ struct plan {
 	bool toolchains_auto;
 	bool observe_reads;
 	enum plan_reaction on_violation;
-	const char *image; /* NULL: none */
+	const char *image;      /* NULL: none */
 	bool rootless_required; /* `container.rootless: required` */
 	const char **gates;
-	const char *policy_path;	/* the file in force; NULL: built-in defaults */
-	char policy_sha256[65];		/* of that file's bytes; "" without one */
+	const char *policy_path; /* the file in force; NULL: built-in defaults */
+	char policy_sha256[65];  /* of that file's bytes; "" without one */
 	bool policy_is_trusted;
 	struct plan_note *notes;
 	size_t note_count;

@@ -37,13 +37,6 @@ struct policy {
 	struct policy_value values[KEY_COUNT];
 };
 
-/* Where values are read from and to. */
-struct policy_source {
-	struct arena *arena; /* texts and items go here */
-	const char *name;    /* file, or flag */
-	struct csn_error *err;
-};
-
 /* Reads one value; ret_value is untouched on failure. -EINVAL with a sentence, -ENOMEM. */
 int value_read(const struct policy_source *source, const struct key *key, const struct node *node,
 	       struct policy_value *ret_value);
@@ -52,6 +45,9 @@ int value_read(const struct policy_source *source, const struct key *key, const 
 int value_read_text(const struct policy_source *source, const struct key *key, const char *text,
 		    struct policy_value *ret_value);
 
-/* policy_parse() with a byte quota, so that a test can make every allocation fail. */
-int policy_parse_within(const char *name, const void *bytes, size_t size, size_t quota,
-			struct policy **ret_policy, struct csn_error *err);
+/*
+ * policy_parse() with a byte quota, so that a test can make every allocation fail. The
+ * source gives name and error; the arena is the policy's own.
+ */
+int policy_parse_within(const struct policy_source *source, const void *bytes, size_t size,
+			size_t quota, struct policy **ret_policy);

@@ -334,11 +334,15 @@ static int read_events(struct reader *r)
 	return 0;
 }
 
-int node_read(struct arena *arena, const char *name, const void *bytes, size_t size,
-	      const struct node **ret_root, struct csn_error *err)
+int node_read(const struct policy_source *source, const void *bytes, size_t size,
+	      const struct node **ret_root)
 {
 	struct reader r = {
-		.arena = arena, .name = name, .bytes = bytes, .size = size, .err = err
+		.arena = source->arena,
+		.name = source->name,
+		.bytes = bytes,
+		.size = size,
+		.err = source->err,
 	};
 	int code = check_text(&r);
 
@@ -353,7 +357,7 @@ int node_read(struct arena *arena, const char *name, const void *bytes, size_t s
 	if (code < 0)
 		return code;
 	if (!r.root)
-		return node_fail(err, name, (struct policy_mark){ 1, 1 },
+		return node_fail(source->err, source->name, (struct policy_mark){ 1, 1 },
 				 "an empty file, expected version: 1");
 	*ret_root = r.root;
 	return 0;

@@ -16,6 +16,13 @@
 
 enum { NODE_MAX_DEPTH = 16, NODE_MAX_WIDTH = 256 };
 
+/* Where values are read from and to. */
+struct policy_source {
+	struct arena *arena; /* texts and items go here */
+	const char *name;    /* file, or flag */
+	struct csn_error *err;
+};
+
 enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAP };
 
 struct node {
@@ -37,11 +44,11 @@ __attribute__((format(printf, 4, 5))) int node_fail(struct csn_error *err, const
 						    ...);
 
 /*
- * Reads one document. The tree lives in `arena`. -EINVAL with a sentence that begins with
- * NAME:LINE:COLUMN, -E2BIG for more than POLICY_MAX_BYTES, -ENOMEM when the quota is used up.
+ * Reads one document. The tree lives in the source's arena. -EINVAL with a sentence that begins
+ * with NAME:LINE:COLUMN, -E2BIG for more than POLICY_MAX_BYTES, -ENOMEM when the quota is used up.
  */
-int node_read(struct arena *arena, const char *name, const void *bytes, size_t size,
-	      const struct node **ret_root, struct csn_error *err);
+int node_read(const struct policy_source *source, const void *bytes, size_t size,
+	      const struct node **ret_root);
 
 /* The child of a map by key, or NULL. */
 const struct node *node_get(const struct node *map, const char *key);

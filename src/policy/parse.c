@@ -39,31 +39,36 @@ static unsigned distance(const char *a, const char *b)
 	return (unsigned)rest;
 }
 
-/* The names that may stand in a section ("" for the top), as a list; and the nearest. */
+/* The word that row `id` stands for in a section ("" for the top); false: none. */
+static bool word_of(size_t id, const char *section, char *ret_word)
+{
+	const char *path = policy_keys[id].path;
+	size_t n = key_section(&policy_keys[id]), skip = strlen(section);
+
+	if (skip && (n != skip || memcmp(path, section, n) != 0))
+		return false;
+	if (skip)
+		snprintf(ret_word, MAX_PATH, "%s", path + skip + 1);
+	else
+		snprintf(ret_word, MAX_PATH, "%.*s", (int)(n ? n : strlen(path)), path);
+	return true;
+}
+
+/* What `name` was meant to be: the nearest word of the section, or all of them. */
 static void list_names(const char *section, const char *name, char *ret_list, size_t size)
 {
-	const char *last = "", *nearest = NULL;
-	size_t skip = *section ? strlen(section) + 1 : 0, used = 0, last_length = 0;
+	char word[MAX_PATH], last[MAX_PATH] = "";
+	size_t used = 0;
 
-	ret_list[0] = 0;
-	for (size_t i = 0; i < KEY_COUNT; i++) {
-		const char *path = policy_keys[i].path;
-		size_t n = key_section(&policy_keys[i]), length;
-		char word[MAX_PATH];
-
-		if (*section && (n + 1 != skip || memcmp(path, section, n) != 0))
+	for (size_t id = 0; id < KEY_COUNT; id++) {
+		if (!word_of(id, section, word) || str_is(word, last))
 			continue;
-		length = *section || !n ? strlen(path + skip) : n;
-		if (length == last_length && memcmp(last, path + skip, length) == 0)
-			continue;
-		last = path + skip;
-		last_length = length;
-		snprintf(word, sizeof word, "%.*s", (int)length, last);
-		if (!nearest && strlen(name) < MAX_PATH && distance(word, name) <= 2) {
-			nearest = last;
+		snprintf(last, sizeof last, "%s", word);
+		if (strlen(name) < MAX_PATH && distance(word, name) <= 2) {
 			snprintf(ret_list, size, "%s", word);
+			return;
 		}
-		if (!nearest && used < size)
+		if (used < size)
 			used += (size_t)snprintf(ret_list + used, size - used, "%s%s",
 						 used ? ", " : "", word);
 	}
@@ -129,29 +134,34 @@ static int load(struct policy *policy, const struct policy_source *source)
 	return 0;
 }
 
-static int fill(struct policy *policy, const char *name, const void *bytes, size_t size,
-		struct csn_error *err)
+static int no_memory(const struct policy_source *source)
 {
-	struct policy_source source = { .arena = &policy->arena, .err = err };
+	return csn_fail(source->err, -ENOMEM, "policy", "%.200s: out of memory", source->name);
+}
+
+static int fill(struct policy *policy, const struct policy_source *from, const void *bytes,
+		size_t size)
+{
+	struct policy_source source = { &policy->arena, from->name, from->err };
 	int code;
 
-	policy->name = source.name = arena_text(&policy->arena, name);
+	policy->name = arena_text(&policy->arena, from->name);
 	if (!policy->name)
-		return csn_fail(err, -ENOMEM, "policy", "%.200s: out of memory", name);
-	code = node_read(&policy->arena, name, bytes, size, &policy->root, err);
+		return no_memory(from);
+	code = node_read(&source, bytes, size, &policy->root);
 	return code < 0 ? code : load(policy, &source);
 }
 
-int policy_parse_within(const char *name, const void *bytes, size_t size, size_t quota,
-			struct policy **ret_policy, struct csn_error *err)
+int policy_parse_within(const struct policy_source *source, const void *bytes, size_t size,
+			size_t quota, struct policy **ret_policy)
 {
 	struct policy *policy = calloc(1, sizeof *policy);
 	int code;
 
 	if (!policy)
-		return csn_fail(err, -ENOMEM, "policy", "%.200s: out of memory", name);
+		return no_memory(source);
 	arena_init(&policy->arena, quota);
-	code = fill(policy, name, bytes, size, err);
+	code = fill(policy, source, bytes, size);
 	if (code < 0) {
 		policy_free(policy);
 		return code;
@@ -163,7 +173,9 @@ int policy_parse_within(const char *name, const void *bytes, size_t size, size_t
 int policy_parse(const char *name, const void *bytes, size_t size, struct policy **ret_policy,
 		 struct csn_error *err)
 {
-	return policy_parse_within(name, bytes, size, POLICY_QUOTA, ret_policy, err);
+	const struct policy_source source = { NULL, name, err };
+
+	return policy_parse_within(&source, bytes, size, POLICY_QUOTA, ret_policy);
 }
 
 void policy_free(struct policy *policy)

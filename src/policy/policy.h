@@ -46,16 +46,17 @@ bool policy_says(const struct policy *policy, const char *key);
 struct policy_request {
 	const char *tier;
 	const char *backend;
-	const char *workspace;	/* host path, already absolute; NULL: `project` */
+	const char *workspace;      /* host path, already absolute; NULL: `project` */
 	const char *workspace_mode; /* "ro" "rw" "cow" */
 	const char *workspace_at;   /* path or "host" */
 	const char *const *mounts;  /* "HOST:AT[:ro|rw]", NULL-terminated */
 	const char *network;
 	const char *const *allow;
-	const char *const *limits; /* "KEY=VALUE", NULL-terminated; --timeout etc. are turned into these */
-	const char *const *env;	   /* "NAME" or "NAME=VALUE" */
+	const char *const
+		*limits; /* "KEY=VALUE", NULL-terminated; --timeout etc. are turned into these */
+	const char *const *env; /* "NAME" or "NAME=VALUE" */
 	const char *const *tags;
-	const char *const *argv;   /* for strict_when */
+	const char *const *argv; /* for strict_when */
 	bool stays; /* a sandbox that outlives a command: built-in idle is 30 min, budget none */
 };
 
@@ -65,12 +66,12 @@ struct policy_request {
  * request and in the facts alike, and whoever mounts resolves them again.
  */
 struct policy_facts {
-	const char *cwd;	/* absolute, real path */
-	const char *project;	/* absolute: where the workspace defaults to */
-	const char *home;	/* absolute, or NULL */
-	const char *run_root;	/* absolute */
-	const char *policy_dir;	/* what the file's relative host paths are relative to */
-	bool policy_is_trusted;	/* given by --policy, or its digest is trusted */
+	const char *cwd;         /* absolute, real path */
+	const char *project;     /* absolute: where the workspace defaults to */
+	const char *home;        /* absolute, or NULL */
+	const char *run_root;    /* absolute */
+	const char *policy_dir;  /* what the file's relative host paths are relative to */
+	bool policy_is_trusted;  /* given by --policy, or its digest is trusted */
 	bool policy_is_explicit; /* given by --policy */
 };
 
@@ -96,5 +97,5 @@ const char *policy_template(void);
  * Rewrites `bytes` with one scalar changed ("limits.command", "10m"), comments and layout
  * kept; the result is parsed before it is returned, so a wrong value changes nothing.
  */
-int policy_set(const char *name, const void *bytes, size_t size, const char *key,
-	       const char *value, struct buf *ret_yaml, struct csn_error *err);
+int policy_set(const char *name, const void *bytes, size_t size, const char *key, const char *value,
+	       struct buf *ret_yaml, struct csn_error *err);

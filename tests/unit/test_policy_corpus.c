@@ -4,16 +4,26 @@
 
 #include <dirent.h>
 
+static const char corpus[] = "fuzz/corpus/policy";
+
+/* Started from a build folder, or from the root of the tree. */
+static void go_to_root(void)
+{
+	char path[1024];
+
+	snprintf(path, sizeof path, "%s", __FILE__);
+	*strrchr(path, '/') = 0;
+	strncat(path, "/../..", sizeof path - strlen(path) - 1);
+	CHECK(chdir(path) == 0 || chdir(".") == 0);
+}
+
 static size_t read_corpus(const char *name, uint8_t *data, size_t size)
 {
-	char path[1024], folder[512];
+	char path[1024];
 	FILE *file;
 	size_t n;
 
-	/* The source's own place: tests are started from any build folder beside it. */
-	snprintf(folder, sizeof folder, "%s", __FILE__);
-	*strrchr(folder, '/') = 0;
-	snprintf(path, sizeof path, "%s/../../fuzz/corpus/policy/%s", folder, name);
+	snprintf(path, sizeof path, "%s/%s", corpus, name);
 	file = fopen(path, "rb");
 	CHECK(file);
 	n = fread(data, 1, size, file);
@@ -21,23 +31,15 @@ static size_t read_corpus(const char *name, uint8_t *data, size_t size)
 	return n;
 }
 
-static DIR *open_corpus(void)
-{
-	char path[1024];
-
-	snprintf(path, sizeof path, "%s", __FILE__);
-	*strrchr(path, '/') = 0;
-	strncat(path, "/../../fuzz/corpus/policy", sizeof path - strlen(path) - 1);
-	return opendir(path);
-}
-
 static void test_corpus(void)
 {
 	static uint8_t data[1 << 16], turned[1 << 16];
-	DIR *dir = open_corpus();
 	struct dirent *entry;
 	int files = 0;
+	DIR *dir;
 
+	go_to_root();
+	dir = opendir(corpus);
 	CHECK(dir);
 	while ((entry = readdir(dir))) {
 		size_t size;

@@ -104,9 +104,10 @@ static void test_quota(void)
 	for (size_t quota = 0; code != 0; quota++) {
 		struct policy *policy = NULL;
 		struct csn_error err = { 0 };
+		struct policy_source source = { NULL, "p.yaml", &err };
 
 		CHECK(quota < 1 << 20);
-		code = policy_parse_within("p.yaml", yaml, sizeof yaml - 1, quota, &policy, &err);
+		code = policy_parse_within(&source, yaml, sizeof yaml - 1, quota, &policy);
 		CHECK(code == 0 || (code == -ENOMEM && !policy && err.text[0]));
 		policy_free(policy);
 	}
