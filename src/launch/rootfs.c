@@ -25,6 +25,8 @@
 #define STAGE "rootfs"
 #define BASE_ATTRIBUTES (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
+enum { COPY_PIECE = 64 << 10 };
+
 static const char parts_dir[] = "run/caisson"; /* empty file, empty folder, overlay layers */
 
 void rootfs_init(struct rootfs *rootfs, uint64_t scratch_bytes)
@@ -72,7 +74,7 @@ static int clone_source(struct rootfs_item *item, struct csn_error *err)
 		return csn_fail(err, fd, STAGE, "cannot take a view of %s: %m", item->source);
 	}
 	item->fd = fd;
-	r = mounts_set(fd, item->attributes);
+	r = item->attributes ? mounts_set(fd, item->attributes) : 0;
 	if (r < 0) {
 		errno = -r;
 		return csn_fail(err, r, STAGE, "cannot set mount flags on %s: %m", item->source);
@@ -229,7 +231,8 @@ static bool is_folder(int fd)
 	return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int attach(int root_fd, const struct rootfs_item *item, int tree_fd, struct csn_error *err)
+static int attach_anywhere(int root_fd, const struct rootfs_item *item, int tree_fd,
+			   struct csn_error *err)
 {
 	_cleanup_fd_ int target_fd = -1;
 	int r = make_target(root_fd, item->at, !is_folder(tree_fd), item->mode);
@@ -243,9 +246,39 @@ static int attach(int root_fd, const struct rootfs_item *item, int tree_fd, stru
 	return r < 0 ? target_failed(item, r, err) : 0;
 }
 
+/* Beneath a folder that we made ourselves there is nothing of anybody else's. */
+static int attach_system(int root_fd, const struct rootfs_item *item, int tree_fd,
+			 struct csn_error *err)
+{
+	_cleanup_fd_ int fd = -1;
+	int r = 0;
+
+	if (item->is_file) {
+		fd = openat(root_fd, item->at, O_CREAT | O_EXCL | O_RDONLY | O_CLOEXEC, 0444);
+		r = fd < 0 ? -errno : 0;
+	} else if (mkdirat(root_fd, item->at, item->mode) < 0 && errno != EEXIST) {
+		r = -errno;
+	}
+	if (r >= 0)
+		r = mounts_attach(tree_fd, root_fd, item->at);
+	return r < 0 ? target_failed(item, r, err) : 0;
+}
+
+static int attach(int root_fd, const struct rootfs_item *item, int tree_fd, struct csn_error *err)
+{
+	if (item->is_system)
+		return attach_system(root_fd, item, tree_fd, err);
+	return attach_anywhere(root_fd, item, tree_fd, err);
+}
+
 static int make_folder(int root_fd, struct rootfs_item *item, struct csn_error *err)
 {
-	int r = make_target(root_fd, item->at, false, item->mode);
+	int r;
+
+	if (item->is_system)
+		return mkdirat(root_fd, item->at, item->mode) < 0 ? target_failed(item, -errno, err)
+								   : 0;
+	r = make_target(root_fd, item->at, false, item->mode);
 
 	return r < 0 ? target_failed(item, r, err) : 0;
 }
@@ -260,6 +293,25 @@ static int make_file(int root_fd, struct rootfs_item *item, struct csn_error *er
 	if (fd_write_all(fd, item->source, strlen(item->source)) < 0)
 		return target_failed(item, -EIO, err);
 	return 0;
+}
+
+/* Cheaper than a mount for what is small. What changes on the host meanwhile stays outside. */
+static int make_copy(int root_fd, struct rootfs_item *item, struct csn_error *err)
+{
+	_cleanup_fd_ int from_fd = -1, fd = -1;
+	char data[COPY_PIECE];
+	ssize_t n;
+
+	from_fd = open(item->source, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (from_fd < 0)
+		return 0; /* missing, or unreadable for the caller too */
+	fd = openat(root_fd, item->at, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0444);
+	if (fd < 0)
+		return target_failed(item, -errno, err);
+	while ((n = read(from_fd, data, sizeof data)) > 0)
+		if (fd_write_all(fd, data, (size_t)n) < 0)
+			return target_failed(item, -EIO, err);
+	return n < 0 ? target_failed(item, -errno, err) : 0;
 }
 
 static int make_link(int root_fd, struct rootfs_item *item, struct csn_error *err)
@@ -368,7 +420,7 @@ typedef int (*maker)(int root_fd, struct rootfs_item *item, struct csn_error *er
 
 static const maker makers[] = {
 	[ROOTFS_FOLDER] = make_folder,	 [ROOTFS_FILE] = make_file,	 [ROOTFS_LINK] = make_link,
-	[ROOTFS_BIND] = attach_tree,	 [ROOTFS_TREE] = attach_tree,
+	[ROOTFS_COPY] = make_copy,	 [ROOTFS_BIND] = attach_tree,	 [ROOTFS_TREE] = attach_tree,
 	[ROOTFS_SCRATCH] = attach_scratch, [ROOTFS_PROC] = attach_tree, [ROOTFS_PTS] = attach_tree,
 	[ROOTFS_COVER] = cover,		 [ROOTFS_FREEZE] = freeze,
 	[ROOTFS_OVERLAY] = attach_overlay,

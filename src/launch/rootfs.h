@@ -29,6 +29,7 @@ enum rootfs_kind {
 	ROOTFS_FOLDER,	/* an empty folder, `mode` */
 	ROOTFS_FILE,	/* a file with `source` as its contents */
 	ROOTFS_LINK,	/* a symlink to `source` */
+	ROOTFS_COPY,	/* a copy of the small host file `source` */
 	ROOTFS_BIND,	/* a clone of host path `source` */
 	ROOTFS_TREE,	/* the detached tree `fd`, prepared by the monitor */
 	ROOTFS_SCRATCH, /* folder `source` of the scratch file system */
@@ -42,6 +43,8 @@ enum rootfs_kind {
 struct rootfs_item {
 	enum rootfs_kind kind;
 	bool is_optional;    /* a missing source is skipped */
+	bool is_system;	     /* its parent is a folder of the new root's own: no need to look */
+	bool is_file;	     /* of a system item: the mount point is a file */
 	const char *at;	     /* beneath the root, without a leading '/' */
 	const char *source;  /* borrowed */
 	const char *layer;   /* OVERLAY: host folder with upper/ and work/ */

@@ -84,6 +84,15 @@ static bool is_alive(const char *id, void *data)
 	return !is_free;
 }
 
+static bool has_any(const struct cgroup *group)
+{
+	bool any = false;
+
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+		any |= cgroup_has(group, i);
+	return any;
+}
+
 /* Every controller's folder, because a sweeper may look at any of them first. */
 static void lock_groups(const struct cgroup *group)
 {
@@ -106,6 +115,7 @@ int limits_open(struct limits *limits, const struct plan *plan, const char *id,
 	/* A group that cannot be made (no right, no space) leaves the other means. */
 	limits->has_group = probe.layout != CGROUP_NONE &&
 			    cgroup_create(&probe, id, &wants, &limits->group, NULL) >= 0;
+	limits->has_group &= has_any(&limits->group);
 	if (limits->has_group)
 		lock_groups(&limits->group);
 	if (probe.layout != CGROUP_NONE)

@@ -40,14 +40,22 @@ static const struct {
 	{ "etc/gitconfig", "[safe]\n\tdirectory = *\n" },
 };
 
-/* Shown read-only where the host has them. */
-static const char *const host_etc[] = {
-	"alternatives", "bash.bashrc",	   "ca-certificates", "debian_version", "fonts",
-	"inputrc",	"java-17-openjdk", "ld.so.cache",     "ld.so.conf",	"ld.so.conf.d",
-	"localtime",	"magic",	   "mime.types",      "os-release",	"perl",
-	"profile",	"protocols",	   "python3",	      "python3.11",	"python3.12",
-	"services",	"shells",	   "ssl/certs",	      "ssl/openssl.cnf", "terminfo",
-	"timezone",	"xml",
+/*
+ * What programs look for in the host's /etc: folders are shown, small files copied (a mount costs
+ * more to make and to take down), links stay links. Missing ones are left out.
+ */
+static const struct {
+	const char *name;
+	enum rootfs_kind kind;
+} host_etc[] = {
+	{ "alternatives", ROOTFS_BIND },    { "fonts", ROOTFS_BIND },
+	{ "java-11-openjdk", ROOTFS_BIND }, { "java-17-openjdk", ROOTFS_BIND },
+	{ "java-21-openjdk", ROOTFS_BIND }, { "ld.so.conf.d", ROOTFS_BIND },
+	{ "ssl/certs", ROOTFS_BIND },	    { "ld.so.cache", ROOTFS_COPY },
+	{ "ld.so.conf", ROOTFS_COPY },	    { "localtime", ROOTFS_COPY },
+	{ "mime.types", ROOTFS_COPY },	    { "os-release", ROOTFS_COPY },
+	{ "protocols", ROOTFS_COPY },	    { "services", ROOTFS_COPY },
+	{ "ssl/openssl.cnf", ROOTFS_COPY }, { "timezone", ROOTFS_COPY },
 };
 
 static const char *const devices[] = { "null", "zero", "full", "random", "urandom", "tty" };
@@ -65,9 +73,9 @@ static const struct {
 	{ "var/run", "/run" },
 };
 
-/* World-readable entries that tell of the host or of other users' keys. */
+/* World-readable entries that tell of the host or of other users' keys. Those that only uid 0
+ * may open (kcore, timer_list) are closed by the id behind the sandbox. */
 static const char *const proc_covered[] = { "proc/keys",	  "proc/key-users",
-					    "proc/kcore",	  "proc/timer_list",
 					    "proc/latency_stats", "proc/sched_debug",
 					    "proc/scsi",	  "proc/acpi" };
 
@@ -117,7 +125,7 @@ static void add_system(struct filling *f)
 		if (!host || lstat(host, &st) < 0)
 			continue;
 		if (!S_ISLNK(st.st_mode)) {
-			add(f, ROOTFS_BIND, system_folders[i], host);
+			add(f, ROOTFS_BIND, system_folders[i], host)->is_system = true;
 			continue;
 		}
 		n = readlink(host, target, sizeof target);
@@ -127,36 +135,45 @@ static void add_system(struct filling *f)
 	}
 }
 
+static void add_system_folder(struct filling *f, const char *at)
+{
+	add(f, ROOTFS_FOLDER, at, "")->is_system = true;
+}
+
 static void add_etc(struct filling *f)
 {
 	char target[256];
 
-	add(f, ROOTFS_FOLDER, "etc", "");
+	add_system_folder(f, "etc");
+	add_system_folder(f, "etc/ssl");
 	for (size_t i = 0; i < ARRAY_SIZE(own_files); i++)
 		add(f, ROOTFS_FILE, own_files[i].at, own_files[i].text);
 	for (size_t i = 0; i < ARRAY_SIZE(host_etc); i++) {
-		char *host = arena_printf(f->arena, "/etc/%s", host_etc[i]);
+		char *host = arena_printf(f->arena, "/etc/%s", host_etc[i].name);
 		ssize_t n = host ? readlink(host, target, sizeof target) : -1;
+		struct rootfs_item *item;
 
-		if (n > 0 && (size_t)n < sizeof target)
+		if (n > 0 && (size_t)n < sizeof target) {
 			add(f, ROOTFS_LINK, host + 1, arena_copy(f->arena, target, (size_t)n));
-		else if (host && (n >= 0 || errno == EINVAL))
-			add(f, ROOTFS_BIND, host + 1, host)->is_optional = true;
+		} else if (host && errno == EINVAL) {
+			item = add(f, host_etc[i].kind, host + 1, host);
+			item->is_optional = item->is_system = true;
+		}
 	}
 }
 
 static void add_devices(struct filling *f)
 {
-	add(f, ROOTFS_FOLDER, "dev", "");
-	add(f, ROOTFS_FOLDER, "var", "");
+	add_system_folder(f, "dev");
+	add_system_folder(f, "var");
 	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
 		char *host = arena_printf(f->arena, "/dev/%s", devices[i]);
 		struct rootfs_item *item = add(f, ROOTFS_BIND, host ? host + 1 : NULL, host);
 
-		item->attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
-		item->is_optional = true;
+		item->attributes = 0; /* a device node: nothing to execute, no set-id bits */
+		item->is_optional = item->is_system = item->is_file = true;
 	}
-	add(f, ROOTFS_PTS, "dev/pts", "");
+	add(f, ROOTFS_PTS, "dev/pts", "")->is_system = true;
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
 		add(f, ROOTFS_LINK, links[i].at, links[i].to);
 	allow(f, "/dev", LANDLOCK_DEVICE);
@@ -166,8 +183,8 @@ static void add_scratch(struct filling *f)
 {
 	const char *at = f->plan->scratch_at + 1;
 
-	add(f, ROOTFS_SCRATCH, "dev/shm", "shm");
-	add(f, ROOTFS_SCRATCH, "tmp", "tmp");
+	add(f, ROOTFS_SCRATCH, "dev/shm", "shm")->is_system = true;
+	add(f, ROOTFS_SCRATCH, "tmp", "tmp")->is_system = true;
 	if (!str_is(at, "tmp"))
 		add(f, ROOTFS_SCRATCH, at, "tmp");
 	allow(f, "/dev/shm", LANDLOCK_SCRATCH);
@@ -177,7 +194,7 @@ static void add_scratch(struct filling *f)
 
 static void add_proc(struct filling *f)
 {
-	add(f, ROOTFS_PROC, "proc", "");
+	add(f, ROOTFS_PROC, "proc", "")->is_system = true;
 	for (size_t i = 0; i < ARRAY_SIZE(proc_covered); i++)
 		add(f, ROOTFS_COVER, proc_covered[i], "")->is_optional = true;
 }
