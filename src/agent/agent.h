@@ -20,15 +20,22 @@
 #include "wire/term.h"
 
 enum {
-	AGENT_CALLS = 64,		/* calls at once */
-	AGENT_WINDOW = 256 << 10,	/* bytes that may be under way per call and direction */
-	AGENT_OUT_MAX = 32 << 20,	/* queued output; windows keep it far below */
-	AGENT_DRAIN_MS = 100,		/* after a leader's exit, for what is still in its pipes */
+	AGENT_CALLS = 64,         /* calls at once */
+	AGENT_WINDOW = 256 << 10, /* bytes that may be under way per call and direction */
+	AGENT_OUT_MAX = 32 << 20, /* queued output; windows keep it far below */
+	AGENT_DRAIN_MS = 100,     /* after a leader's exit, for what is still in its pipes */
 };
 
 /* What an epoll event belongs to. */
-enum source_kind { SOURCE_STREAM, SOURCE_SIGNALS, SOURCE_STDIN, SOURCE_STDOUT, SOURCE_STDERR,
-		   SOURCE_TTY, SOURCE_FAILURE };
+enum source_kind {
+	SOURCE_STREAM,
+	SOURCE_SIGNALS,
+	SOURCE_STDIN,
+	SOURCE_STDOUT,
+	SOURCE_STDERR,
+	SOURCE_TTY,
+	SOURCE_FAILURE
+};
 
 struct exec;
 
@@ -39,10 +46,10 @@ struct agent {
 	struct buf out;
 	bool is_out_watched; /* EPOLLOUT asked for */
 	bool is_stopping;
-	bool is_init;	     /* {init, …} came */
+	bool is_init; /* {init, …} came */
 	bool is_pid_1;
-	bool may_listen;     /* commands announce a listener */
-	char profile[32];    /* name of the commands' syscall profile */
+	bool may_listen;  /* commands announce a listener */
+	char profile[32]; /* name of the commands' syscall profile */
 	int landlock_abi;
 	struct exec *execs[AGENT_CALLS];
 	unsigned long long in_bytes; /* for nothing but assertions in tests */

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launch/launch.h"
+#include "os/agent_fds.h"
 #include "os/filter.h"
 #include "os/landlock.h"
 #include "os/profile.h"
@@ -50,7 +50,7 @@ static int connect_fds(struct child *child)
 
 static int enter_groups(struct child *child)
 {
-	for (int i = 0; child->enter_fd >= 0 && i < LAUNCH_ENTER_COUNT; i++)
+	for (int i = 0; child->enter_fd >= 0 && i < AGENT_FD_ENTER_COUNT; i++)
 		if (write(child->enter_fd + i, "0", 1) != 1)
 			return -errno;
 	return 0;

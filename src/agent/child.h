@@ -16,13 +16,13 @@ struct child_failure {
 struct child {
 	char *const *argv; /* argv[0] is looked up in PATH of `env` if it has no slash */
 	char *const *env;
-	const char *path;  /* the value of PATH in `env` */
+	const char *path; /* the value of PATH in `env` */
 	const char *cwd;
-	int fds[3];	   /* stdin, stdout, stderr */
-	int tty_fd;	   /* slave, becomes the controlling terminal; -1: none */
+	int fds[3]; /* stdin, stdout, stderr */
+	int tty_fd; /* slave, becomes the controlling terminal; -1: none */
 	int failure_fd;
-	int listeners_fd;  /* -1: no listener */
-	int enter_fd;	   /* first of LAUNCH_ENTER_COUNT control group files, -1: none */
+	int listeners_fd; /* -1: no listener */
+	int enter_fd;     /* first of AGENT_FD_ENTER_COUNT control group files, -1: none */
 	int landlock_abi;
 	const char *profile;
 };

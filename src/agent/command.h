@@ -20,5 +20,6 @@ struct command {
 	unsigned cols;
 };
 
-/* Reads a map that frame_check_map() accepted. Everything lives in the arena. 0, -EINVAL, -ENOMEM. */
+/* Reads a map that frame_check_map() accepted. Everything lives in the arena. 0, -EINVAL, -ENOMEM.
+ */
 int command_read(const struct term *map, struct arena *arena, struct command *ret_command);

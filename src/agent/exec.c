@@ -20,7 +20,7 @@
 #include "agent/command.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "launch/launch.h"
+#include "os/agent_fds.h"
 #include "os/sweep.h"
 #include "base/errno_name.h"
 #include "wire/frame.h"
@@ -149,8 +149,8 @@ static pid_t fork_child(struct agent *agent, const struct command *command, stru
 		.fds = { ends->fds[0], ends->fds[1], ends->fds[2] },
 		.tty_fd = ends->slave,
 		.failure_fd = ends->failure,
-		.listeners_fd = agent->may_listen ? LAUNCH_LISTENERS : -1,
-		.enter_fd = LAUNCH_ENTER,
+		.listeners_fd = agent->may_listen ? AGENT_FD_LISTENERS : -1,
+		.enter_fd = AGENT_FD_ENTER,
 		.landlock_abi = agent->landlock_abi,
 		.profile = command->profile ? command->profile : agent->profile,
 	};
@@ -442,8 +442,8 @@ static void reply(struct agent *agent, const struct exec *exec)
 
 static bool is_drained(const struct exec *exec, uint64_t now_ms)
 {
-	bool is_empty = exec->out_fd < 0 && exec->err_fd < 0 && exec->tty_fd < 0 &&
-			exec->failure_fd < 0;
+	bool is_empty =
+		exec->out_fd < 0 && exec->err_fd < 0 && exec->tty_fd < 0 && exec->failure_fd < 0;
 
 	return is_empty || (now_ms >= exec->drain_until_ms && exec->window > 0);
 }

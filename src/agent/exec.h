@@ -16,22 +16,22 @@
 struct exec {
 	int64_t ref;
 	unsigned slot;
-	pid_t pid;	  /* leader; its own session and process group */
-	int stdin_fd;	  /* write end of the command's stdin, -1: closed or none */
+	pid_t pid;          /* leader; its own session and process group */
+	int stdin_fd;       /* write end of the command's stdin, -1: closed or none */
 	int out_fd, err_fd; /* read ends, -1: at their end */
-	int tty_fd;	  /* pty master, -1: none */
-	int failure_fd;	  /* struct exec_failure, or end of file: the program was executed */
-	struct buf input; /* bytes for stdin not written yet */
+	int tty_fd;         /* pty master, -1: none */
+	int failure_fd;     /* struct exec_failure, or end of file: the program was executed */
+	struct buf input;   /* bytes for stdin not written yet */
 	bool is_input_over;
-	int64_t window;	  /* bytes of output that the monitor takes now */
+	int64_t window; /* bytes of output that the monitor takes now */
 	bool is_reaped;
 	bool is_failed;
-	int status;	  /* of waitpid, once reaped */
+	int status; /* of waitpid, once reaped */
 	struct rusage usage;
 	uint64_t drain_until_ms;
-	int error;	  /* errno of a program that could not be executed */
+	int error; /* errno of a program that could not be executed */
 	char stage[32];
-	char shell[16];	  /* the shell chosen for a `command` text, "" for an argv */
+	char shell[16]; /* the shell chosen for a `command` text, "" for an argv */
 };
 
 /* Starts what a checked {call, Ref, exec, Map} asks for; answers {failed, …} by itself. */
@@ -52,10 +52,12 @@ void exec_window(struct agent *agent, struct exec *exec, int64_t bytes);
 /* Signals the command: its whole tree. */
 void exec_signal(struct agent *agent, struct exec *exec, int signal);
 
+/* The size of its terminal; nothing without one. */
 void exec_resize(struct exec *exec, unsigned rows, unsigned cols);
 
 /* Its leader was reaped. */
 void exec_reaped(struct agent *agent, struct exec *exec, int status, const struct rusage *usage);
 
-/* Answers and frees those that are over; returns ms until the next one must be looked at, -1: none. */
+/* Answers and frees those that are over; returns ms until the next one must be looked at, -1: none.
+ */
 int exec_finish(struct agent *agent, uint64_t now_ms);

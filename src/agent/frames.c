@@ -125,10 +125,10 @@ static const struct {
 	int (*handle)(struct agent *agent, const struct term *items);
 	bool is_first; /* allowed before init */
 } handlers[] = {
-	[FRAME_INIT] = { on_init, true },	[FRAME_CALL] = { on_call, false },
-	[FRAME_DATA_IN] = { on_data, false },	[FRAME_WINDOW_IN] = { on_window, false },
-	[FRAME_SIGNAL] = { on_signal, false },	[FRAME_RESIZE] = { on_resize, false },
-	[FRAME_CANCEL] = { on_cancel, false },	[FRAME_STOP] = { on_stop, true },
+	[FRAME_INIT] = { on_init, true },      [FRAME_CALL] = { on_call, false },
+	[FRAME_DATA_IN] = { on_data, false },  [FRAME_WINDOW_IN] = { on_window, false },
+	[FRAME_SIGNAL] = { on_signal, false }, [FRAME_RESIZE] = { on_resize, false },
+	[FRAME_CANCEL] = { on_cancel, false }, [FRAME_STOP] = { on_stop, true },
 };
 
 int agent_handle(struct agent *agent, int index, const struct term *frame)

@@ -22,7 +22,7 @@
 #include "agent/exec.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "launch/launch.h"
+#include "os/agent_fds.h"
 #include "os/landlock.h"
 #include "os/sweep.h"
 #include "os/sys.h"
@@ -35,8 +35,7 @@ static uint64_t event_key(int fd, enum source_kind kind, unsigned slot)
 	return (uint64_t)(unsigned)fd << 32 | (uint64_t)slot << 8 | (uint64_t)kind;
 }
 
-void agent_watch(struct agent *agent, int fd, uint32_t events, enum source_kind kind,
-		 unsigned slot)
+void agent_watch(struct agent *agent, int fd, uint32_t events, enum source_kind kind, unsigned slot)
 {
 	struct epoll_event event = { .events = events, .data.u64 = event_key(fd, kind, slot) };
 
@@ -78,7 +77,7 @@ static int flush(struct agent *agent)
 	bool wants_out;
 
 	while (buf_size(&agent->out) > 0) {
-		ssize_t n = write(LAUNCH_STREAM_OUT, buf_at(&agent->out), buf_size(&agent->out));
+		ssize_t n = write(AGENT_FD_OUT, buf_at(&agent->out), buf_size(&agent->out));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -91,8 +90,8 @@ static int flush(struct agent *agent)
 	wants_out = buf_size(&agent->out) > 0;
 	if (wants_out != agent->is_out_watched) {
 		agent->is_out_watched = wants_out;
-		agent_watch(agent, LAUNCH_STREAM_OUT,
-			    EPOLLIN | (wants_out ? (uint32_t)EPOLLOUT : 0), SOURCE_STREAM, 0);
+		agent_watch(agent, AGENT_FD_OUT, EPOLLIN | (wants_out ? (uint32_t)EPOLLOUT : 0),
+			    SOURCE_STREAM, 0);
 	}
 	return 0;
 }
@@ -121,7 +120,7 @@ static int read_stream(struct agent *agent)
 
 	if (!at)
 		return -ENOMEM;
-	n = read(LAUNCH_STREAM_IN, at, READ_SIZE);
+	n = read(AGENT_FD_IN, at, READ_SIZE);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0)
@@ -207,7 +206,7 @@ static int setup(struct agent *agent)
 	buf_init(&agent->out, AGENT_OUT_MAX);
 	if (!agent->is_pid_1 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return -errno;
-	for (int fd = LAUNCH_LISTENERS; fd < LAUNCH_ENTER + LAUNCH_ENTER_COUNT; fd++)
+	for (int fd = AGENT_FD_LISTENERS; fd < AGENT_FD_END; fd++)
 		fd_set_cloexec(fd, 1);
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGCHLD);
@@ -217,9 +216,9 @@ static int setup(struct agent *agent)
 	agent->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (agent->signal_fd < 0 || agent->epoll_fd < 0)
 		return -errno;
-	if (fd_set_nonblock(LAUNCH_STREAM_IN, 1) < 0 || fd_set_nonblock(LAUNCH_STREAM_OUT, 1) < 0)
+	if (fd_set_nonblock(AGENT_FD_IN, 1) < 0 || fd_set_nonblock(AGENT_FD_OUT, 1) < 0)
 		return -errno;
-	agent_watch(agent, LAUNCH_STREAM_IN, EPOLLIN, SOURCE_STREAM, 0);
+	agent_watch(agent, AGENT_FD_IN, EPOLLIN, SOURCE_STREAM, 0);
 	agent_watch(agent, agent->signal_fd, EPOLLIN, SOURCE_SIGNALS, 0);
 	return 0;
 }

@@ -18,8 +18,8 @@
 #include "base/str.h"
 #include "os/sys.h"
 
-const struct backend *const backends[] = { &process_backend, &landlock_backend,
-						&local_backend, NULL };
+const struct backend *const backends[] = { &process_backend, &landlock_backend, &local_backend,
+					   NULL };
 
 const struct backend *backend_find(const char *name)
 {
@@ -59,9 +59,9 @@ static int try_backend(const struct plan *plan, const struct backend *backend,
 
 	backend->probe(ret_report);
 	if (!ret_report->is_usable)
-		return csn_fail(err, -ENOTSUP, "backend", "%s: the %s wall cannot be had here: %s. %s",
-				unavailable(plan), backend->name, ret_report->cause,
-				ret_report->fix);
+		return csn_fail(err, -ENOTSUP, "backend",
+				"%s: the %s wall cannot be had here: %s. %s", unavailable(plan),
+				backend->name, ret_report->cause, ret_report->fix);
 	missing = plan->required & ~ret_report->enforces & ~by_controller;
 	if (missing == 0)
 		return 0;
@@ -76,9 +76,10 @@ static int choose_named(const struct plan *plan, const struct backend **ret_back
 	const struct backend *backend = backend_find(plan->backend);
 
 	if (!backend)
-		return csn_fail(err, -ENOTSUP, "backend",
-				"there is no wall named %s in this build; caisson doctor lists them",
-				plan->backend);
+		return csn_fail(
+			err, -ENOTSUP, "backend",
+			"there is no wall named %s in this build; caisson doctor lists them",
+			plan->backend);
 	if (backend->tier < plan->tier)
 		return csn_fail(err, -ENOTSUP, "backend",
 				"%s: the %s wall reaches tier %s and %s is asked for",
@@ -114,9 +115,10 @@ int backend_choose(const struct plan *plan, const struct backend **ret_backend,
 	}
 	if (r < 0)
 		return r;
-	return csn_fail(err, -ENOTSUP, "backend",
-			"%s: no wall of this build reaches tier %s; caisson doctor says what there is",
-			unavailable(plan), plan_tier_name(plan->tier));
+	return csn_fail(
+		err, -ENOTSUP, "backend",
+		"%s: no wall of this build reaches tier %s; caisson doctor says what there is",
+		unavailable(plan), plan_tier_name(plan->tier));
 }
 
 uid_t backend_private_uid(void)

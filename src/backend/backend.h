@@ -19,40 +19,44 @@ struct backend_report {
 	bool is_usable;
 	uint64_t enforces; /* enum plan_feature bits */
 	char cause[256];   /* why not usable: the exact reason, "" if usable */
-	char fix[256];	   /* what would make it usable: package, kernel switch, command */
+	char fix[256];     /* what would make it usable: package, kernel switch, command */
 	char weaker[256];  /* what this wall does not do, for a usable but weaker one; "" */
 };
 
 /* A started wall. */
 struct wall {
-	pid_t pid;	 /* its first process in our pid namespace, reaped by the monitor; -1: none */
-	int pidfd;	 /* of that process, -1: none */
-	int stream;	 /* frames to and from the agent, non-blocking */
-	int listeners;	 /* SOCK_SEQPACKET: a command announces its notify listener here; -1: none */
-	int life;	 /* write end of the life pipe: closing it tells helpers that the monitor is gone */
-	int failure;	 /* a struct csn_error arrives here when a lockdown step fails, end of file otherwise */
+	pid_t pid;     /* its first process in our pid namespace, reaped by the monitor; -1: none */
+	int pidfd;     /* of that process, -1: none */
+	int stream;    /* frames to and from the agent, non-blocking */
+	int listeners; /* SOCK_SEQPACKET: a command announces its notify listener here; -1: none */
+	int life; /* write end of the life pipe: closing it tells helpers that the monitor is gone
+		   */
+	int failure;      /* a struct csn_error arrives here when a lockdown step fails, end of file
+			     otherwise */
 	uid_t kernel_uid; /* the uid behind the sandbox, as the host sees it */
 	uint64_t enforces;
 };
 
 /* No wall yet: every descriptor is -1. */
-#define WALL_NONE                                                                                  \
-	(struct wall)                                                                              \
-	{                                                                                          \
-		.pid = -1, .pidfd = -1, .stream = -1, .listeners = -1, .life = -1, .failure = -1   \
+#define WALL_NONE                                                                                \
+	(struct wall)                                                                            \
+	{                                                                                        \
+		.pid = -1, .pidfd = -1, .stream = -1, .listeners = -1, .life = -1, .failure = -1 \
 	}
 
 struct backend_start {
 	const char *sandbox_id;
-	const char *const *hidden;	/* workspace-relative paths to cover, NULL-terminated */
-	const char *const *frozen;	/* workspace-relative paths to make read-only, NULL-terminated */
-	const char *const *toolchains;	/* absolute host folders, shown read-only at their own path */
-	const char *scratch_dir;	/* host folder for scratch where the wall has no view of its own */
-	const char *cow_dir;		/* absolute host folder for upper/ and work/, NULL without cow */
-	int agent_fd;			/* the agent's executable, opened O_PATH|O_CLOEXEC */
-	int agent_enter[3];		/* files to which a process writes "0" to enter the agent's */
-	int cmd_enter[3];		/* and the commands' control groups; -1: none */
-	uint64_t data_bytes;		/* RLIMIT_DATA of each process where no controller limits memory; PLAN_UNLIMITED */
+	const char *const *hidden; /* workspace-relative paths to cover, NULL-terminated */
+	const char *const *frozen; /* workspace-relative paths to make read-only, NULL-terminated */
+	const char *const
+		*toolchains;     /* absolute host folders, shown read-only at their own path */
+	const char *scratch_dir; /* host folder for scratch where the wall has no view of its own */
+	const char *cow_dir;     /* absolute host folder for upper/ and work/, NULL without cow */
+	int agent_fd;            /* the agent's executable, opened O_PATH|O_CLOEXEC */
+	int agent_enter[3];      /* files to which a process writes "0" to enter the agent's */
+	int cmd_enter[3];        /* and the commands' control groups; -1: none */
+	uint64_t data_bytes;     /* RLIMIT_DATA of each process where no controller limits memory;
+				    PLAN_UNLIMITED */
 };
 
 struct launch_step;
@@ -61,13 +65,14 @@ struct backend {
 	const char *name;
 	enum plan_tier tier; /* the strongest tier it satisfies */
 	const char *runtime; /* "process": for `balanced/process` */
-	const char *profile; /* syscall profile of its commands, "none" for no filter; "-reads" is added to trace reads */
+	const char *profile; /* syscall profile of its commands, "none" for no filter; "-reads" is
+				added to trace reads */
 	const struct launch_step *steps; /* its lockdown, for the audit log; NULL: none of ours */
-	bool has_view;	     /* paths inside are its own; false: they are the host's */
-	bool is_contained;   /* the end of its first process ends every other */
+	bool has_view;                   /* paths inside are its own; false: they are the host's */
+	bool is_contained;               /* the end of its first process ends every other */
 	void (*probe)(struct backend_report *ret_report);
-	int (*start)(const struct plan *plan, const struct backend_start *how, struct wall *ret_wall,
-		     struct csn_error *err);
+	int (*start)(const struct plan *plan, const struct backend_start *how,
+		     struct wall *ret_wall, struct csn_error *err);
 };
 
 /* All backends of this build, weakest first, NULL-terminated. */

@@ -32,8 +32,8 @@ int channels_make(struct channels *channels, struct wall *wall, bool has_listene
 		wall->listeners = pair[0];
 		channels->listeners = pair[1];
 		/* The kernel then says which process, in our pid namespace, wrote a message. */
-		if (setsockopt(wall->listeners, SOL_SOCKET, SO_PASSCRED, &(int){ 1 },
-			       sizeof(int)) < 0)
+		if (setsockopt(wall->listeners, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)) <
+		    0)
 			return -errno;
 	}
 	return fd_set_nonblock(wall->stream, 1);

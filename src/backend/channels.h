@@ -14,9 +14,14 @@ struct channels {
 	int life;
 };
 
-#define CHANNELS_NONE (struct channels){ -1, -1, -1, -1 }
+#define CHANNELS_NONE          \
+	(struct channels)      \
+	{                      \
+		-1, -1, -1, -1 \
+	}
 
-/* Makes all of them; fills `wall`'s sides. `has_listeners`: commands announce listeners. 0 or -errno. */
+/* Makes all of them; fills `wall`'s sides. `has_listeners`: commands announce listeners. 0 or
+ * -errno. */
 int channels_make(struct channels *channels, struct wall *wall, bool has_listeners);
 void channels_done(struct channels *channels);
 

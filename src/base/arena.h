@@ -19,7 +19,9 @@ struct arena {
 
 #define _cleanup_arena_ __attribute__((cleanup(arena_done)))
 
+/* Empty, allocates nothing; at most `quota_bytes` altogether. */
 void arena_init(struct arena *arena, size_t quota_bytes);
+/* Frees everything; the arena may be used again. */
 void arena_done(struct arena *arena);
 
 /* Zeroed, aligned for any type. */

@@ -11,12 +11,11 @@
 #pragma once
 
 struct csn_error {
-	int code;	 /* a positive errno */
-	char stage[32];	 /* which part of the work failed: "policy", "rootfs", "agent" */
+	int code;       /* a positive errno */
+	char stage[32]; /* which part of the work failed: "policy", "rootfs", "agent" */
 	char text[464]; /* one sentence: a cause and, where there is one, a way out */
 };
 
 /* Fills `err` and returns `code` (a negative errno), so that it can end a function. */
-__attribute__((format(printf, 4, 5), cold)) int csn_fail(struct csn_error *err, int code,
-							 const char *stage, const char *format,
-							 ...);
+__attribute__((format(printf, 4, 5), cold)) int
+csn_fail(struct csn_error *err, int code, const char *stage, const char *format, ...);

@@ -74,8 +74,7 @@ static int parse_unit(const char *text, const struct unit *units, size_t count, 
 	for (size_t i = 0; i < count; i++) {
 		if (!str_is(text + n, units[i].name))
 			continue;
-		if (n > 19 || __builtin_mul_overflow(value, units[i].factor, &value) ||
-		    value > max)
+		if (n > 19 || __builtin_mul_overflow(value, units[i].factor, &value) || value > max)
 			return -ERANGE;
 		*ret_value = value;
 		return 0;
@@ -110,31 +109,35 @@ void str_format_size(uint64_t bytes, char *ret_text, size_t size)
 	format_unit(bytes, size_units, ret_text, size);
 }
 
-/* Length of the well-formed sequence at `s`, 0 if there is none. Table 3-7 of Unicode. */
+/* First bytes of UTF-8 sequences and what may follow them at once: table 3-7 of Unicode. */
+static const struct {
+	uint8_t first, last; /* range of the first byte */
+	uint8_t more;        /* bytes that follow */
+	uint8_t low, high;   /* range of the second byte */
+} utf8_rows[] = {
+	{ 0x01, 0x7F, 0, 0, 0 },       { 0xC2, 0xDF, 1, 0x80, 0xBF }, { 0xE0, 0xE0, 2, 0xA0, 0xBF },
+	{ 0xE1, 0xEC, 2, 0x80, 0xBF }, { 0xED, 0xED, 2, 0x80, 0x9F }, { 0xEE, 0xEF, 2, 0x80, 0xBF },
+	{ 0xF0, 0xF0, 3, 0x90, 0xBF }, { 0xF1, 0xF3, 3, 0x80, 0xBF }, { 0xF4, 0xF4, 3, 0x80, 0x8F },
+};
+
+/* Length of the well-formed sequence at `s`, 0 if there is none. */
 static size_t utf8_length(const uint8_t *s, size_t size)
 {
-	uint32_t low = 0x80, high = 0xBF;
-	size_t need;
+	for (size_t row = 0; row < ARRAY_SIZE(utf8_rows); row++) {
+		size_t more = utf8_rows[row].more;
 
-	if (s[0] >= 1 && s[0] < 0x80)
-		return 1;
-	if (s[0] < 0xC2 || s[0] > 0xF4)
-		return 0;
-	need = s[0] < 0xE0 ? 1 : s[0] < 0xF0 ? 2 : 3;
-	if (s[0] == 0xE0)
-		low = 0xA0;
-	else if (s[0] == 0xED)
-		high = 0x9F;
-	else if (s[0] == 0xF0)
-		low = 0x90;
-	else if (s[0] == 0xF4)
-		high = 0x8F;
-	if (size <= need || s[1] < low || s[1] > high)
-		return 0;
-	for (size_t i = 2; i <= need; i++)
-		if ((s[i] & 0xC0) != 0x80)
+		if (s[0] < utf8_rows[row].first || s[0] > utf8_rows[row].last)
+			continue;
+		if (more == 0)
+			return 1;
+		if (size <= more || s[1] < utf8_rows[row].low || s[1] > utf8_rows[row].high)
 			return 0;
-	return need + 1;
+		for (size_t i = 2; i <= more; i++)
+			if ((s[i] & 0xC0) != 0x80)
+				return 0;
+		return more + 1;
+	}
+	return 0;
 }
 
 bool str_is_utf8(const void *data, size_t size)
@@ -190,7 +193,7 @@ static bool element_matches(const char **pattern, char c, bool path)
 struct star {
 	const char *pattern; /* after the star; NULL: no star yet */
 	const char *text;    /* where its match ends so far */
-	bool folders;	     /* a "**" that stands for whole components: ends after a '/' only */
+	bool folders;        /* a "**" that stands for whole components: ends after a '/' only */
 };
 
 static bool retry(struct star *star, bool stop_at_slash, const char **p, const char **t)

@@ -17,6 +17,7 @@ static inline bool str_is(const char *a, const char *b)
 	return __builtin_strcmp(a, b) == 0;
 }
 
+/* Does `text` begin with `prefix`? */
 bool str_starts(const char *text, const char *prefix);
 
 /* Decimal digits only, no sign, no blank, at most `max`. 0, -EINVAL or -ERANGE. */

@@ -174,9 +174,10 @@ int cli_run(struct cli *cli)
 	int r;
 
 	if (!cli->options.text == (cli->arg_count == 0)) {
-		csn_fail(&err, -EINVAL, "usage", cli->options.text
-			 ? "give either -c TEXT or a command, not both"
-			 : "a command is missing: caisson run -- python3 script.py");
+		csn_fail(&err, -EINVAL, "usage",
+			 cli->options.text
+				 ? "give either -c TEXT or a command, not both"
+				 : "a command is missing: caisson run -- python3 script.py");
 		return cli_misuse(cli, &err);
 	}
 	r = cli_load_policy(&cli->options, &policy, &err);

@@ -29,7 +29,8 @@ static void print_ending(const struct cli *cli, const json_t *result)
 {
 	const json_t *termination = json_object_get(result, "termination");
 	const char *reason = text_of(termination, "reason"), *clock = text_of(termination, "clock");
-	double wall = json_number_value(json_object_get(json_object_get(result, "usage"), "wall_ms"));
+	double wall =
+		json_number_value(json_object_get(json_object_get(result, "usage"), "wall_ms"));
 
 	if (str_is(reason, "exited") && !cli->options.verbose)
 		return;
@@ -42,8 +43,8 @@ static void print_violation(const struct cli *cli, const json_t *violation)
 {
 	json_int_t count = json_integer_value(json_object_get(violation, "count"));
 
-	fprintf(stderr, "  %s%s%s ", out_color(cli, stderr, OUT_YELLOW), text_of(violation, "event"),
-		out_plain(cli, stderr));
+	fprintf(stderr, "  %s%s%s ", out_color(cli, stderr, OUT_YELLOW),
+		text_of(violation, "event"), out_plain(cli, stderr));
 	if (count > 1)
 		fprintf(stderr, "(%lld times) ", (long long)count);
 	out_text(stderr, text_of(violation, "say"));

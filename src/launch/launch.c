@@ -24,7 +24,7 @@
 #include "os/profile.h"
 #include "os/sys.h"
 
-enum { AGENT_FD = LAUNCH_ENTER + LAUNCH_ENTER_COUNT, ERROR_FD, KEPT_FDS, HIGH_FD = 100 };
+enum { AGENT_FD = AGENT_FD_END, ERROR_FD, KEPT_FDS, HIGH_FD = 100 };
 
 static int await_maps(struct launch *launch, struct csn_error *err)
 {
@@ -97,7 +97,7 @@ static int own_session(struct launch *launch, struct csn_error *err)
 /* A process may move itself into a group at no cost; moving another waits for the kernel. */
 static int enter_groups(struct launch *launch, struct csn_error *err)
 {
-	for (int i = 0; i < LAUNCH_ENTER_COUNT; i++)
+	for (int i = 0; i < AGENT_FD_ENTER_COUNT; i++)
 		if (launch->agent_enter[i] >= 0 && write(launch->agent_enter[i], "0", 1) != 1)
 			return csn_fail(err, -errno, "groups", "cannot enter a control group: %m");
 	return 0;
@@ -223,9 +223,11 @@ static int keep(int fd)
 static int arrange_fds(struct launch *launch, struct csn_error *err)
 {
 	const int *enter = launch->cmd_enter;
-	const int from[KEPT_FDS] = { launch->stream_fd, launch->stream_fd, -1,
-				     launch->listeners_fd, enter[0], enter[1], enter[2],
-				     launch->agent_fd, launch->error_fd };
+	const int from[KEPT_FDS] = {
+		launch->stream_fd, launch->stream_fd, -1,       launch->listeners_fd,
+		enter[0],          enter[1],          enter[2], launch->agent_fd,
+		launch->error_fd
+	};
 	int kept[KEPT_FDS];
 
 	for (int i = 0; i < KEPT_FDS; i++) {
@@ -321,8 +323,7 @@ int launch_allow(struct launch *launch, const char *path, enum landlock_grant gr
 void launch_limit(struct launch *launch, int resource, uint64_t value)
 {
 	if (launch->limit_count < sizeof launch->limits / sizeof *launch->limits)
-		launch->limits[launch->limit_count++] =
-			(struct launch_limit){ resource, value };
+		launch->limits[launch->limit_count++] = (struct launch_limit){ resource, value };
 }
 
 _Noreturn void launch_run(struct launch *launch, const struct launch_step *steps)

@@ -18,22 +18,10 @@
 
 #include "base/error.h"
 #include "launch/rootfs.h"
+#include "os/agent_fds.h"
 #include "os/landlock.h"
 
 enum { LAUNCH_RULES = 1024, LAUNCH_UID = 1000, LAUNCH_GID = 1000 };
-
-/*
- * Where descriptors lie in the agent: frames in and out, nothing, the socket on which a
- * command announces its listener, and the `tasks` files of the commands' control groups. What
- * a wall does not have is /dev/null.
- */
-enum {
-	LAUNCH_STREAM_IN = 0,
-	LAUNCH_STREAM_OUT = 1,
-	LAUNCH_LISTENERS = 3,
-	LAUNCH_ENTER = 4,
-	LAUNCH_ENTER_COUNT = 3
-};
 
 struct launch_rule {
 	const char *path; /* as seen inside; a missing one is skipped */
@@ -46,26 +34,26 @@ struct launch_limit {
 };
 
 struct launch {
-	struct rootfs rootfs;	/* unused by walls without a mount namespace */
+	struct rootfs rootfs; /* unused by walls without a mount namespace */
 	struct launch_rule rules[LAUNCH_RULES];
 	size_t rule_count;
 	struct launch_limit limits[8];
 	size_t limit_count;
 	int landlock_abi;
-	bool landlock_tcp;	 /* TCP too is denied by Landlock (no network namespace) */
+	bool landlock_tcp; /* TCP too is denied by Landlock (no network namespace) */
 	bool is_loopback_up;
-	uid_t private_uid;	 /* without a user namespace: the id to become, 0: stay who we are */
-	unsigned cpu_count;	 /* affinity to this many of the allowed CPUs; 0: all */
-	const char *workdir;	 /* agent's own working directory */
+	uid_t private_uid;   /* without a user namespace: the id to become, 0: stay who we are */
+	unsigned cpu_count;  /* affinity to this many of the allowed CPUs; 0: all */
+	const char *workdir; /* agent's own working directory */
 	char *const *agent_argv;
-	int agent_enter[LAUNCH_ENTER_COUNT]; /* files of the agent's control groups, -1: none */
-	int cmd_enter[LAUNCH_ENTER_COUNT];   /* the same of the commands' */
-	int agent_fd;		 /* O_PATH; closed by exec */
-	int life_fd;		 /* end of file: the monitor is gone */
-	int sync_fd;		 /* one byte: the id maps are written */
+	int agent_enter[AGENT_FD_ENTER_COUNT]; /* files of the agent's control groups, -1: none */
+	int cmd_enter[AGENT_FD_ENTER_COUNT];   /* the same of the commands' */
+	int agent_fd;                          /* O_PATH; closed by exec */
+	int life_fd;                           /* end of file: the monitor is gone */
+	int sync_fd;                           /* one byte: the id maps are written */
 	int stream_fd;
 	int listeners_fd;
-	int error_fd;		 /* a struct csn_error goes here when a step fails; closed by exec */
+	int error_fd; /* a struct csn_error goes here when a step fails; closed by exec */
 };
 
 struct launch_step {

@@ -55,8 +55,12 @@ struct rootfs_item *rootfs_add(struct rootfs *rootfs, enum rootfs_kind kind, con
 	if (rootfs->count == ROOTFS_ITEMS)
 		return NULL;
 	item = &rootfs->items[rootfs->count++];
-	*item = (struct rootfs_item){ .kind = kind, .at = at, .source = source, .fd = -1,
-				      .layer_fd = -1, .mode = 0755,
+	*item = (struct rootfs_item){ .kind = kind,
+				      .at = at,
+				      .source = source,
+				      .fd = -1,
+				      .layer_fd = -1,
+				      .mode = 0755,
 				      .attributes = BASE_ATTRIBUTES | MOUNT_ATTR_RDONLY };
 	return item;
 }
@@ -85,8 +89,8 @@ static int clone_source(struct rootfs_item *item, struct csn_error *err)
 static int new_proc(struct rootfs_item *item, struct csn_error *err)
 {
 	static const struct mounts_option options[] = { { "hidepid", "invisible" }, { 0 } };
-	uint64_t flags = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC |
-			 MOUNT_ATTR_RDONLY;
+	uint64_t flags =
+		MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
 
 	item->fd = mounts_new("proc", options, flags);
 	if (item->fd == -EPERM)
@@ -99,7 +103,8 @@ static int new_proc(struct rootfs_item *item, struct csn_error *err)
 
 static int new_pts(struct rootfs_item *item, struct csn_error *err)
 {
-	static const struct mounts_option options[] = { { "ptmxmode", "0666" }, { "mode", "0620" },
+	static const struct mounts_option options[] = { { "ptmxmode", "0666" },
+							{ "mode", "0620" },
 							{ 0 } };
 
 	item->fd = mounts_new("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
@@ -117,8 +122,8 @@ static int clone_overlay(struct rootfs_item *item, struct csn_error *err)
 	}
 	if (item->layer_fd < 0)
 		item->layer_fd = mounts_clone(AT_FDCWD, item->layer);
-	return item->layer_fd < 0 ? csn_fail(err, item->layer_fd, STAGE,
-					     "cannot take a view of %s", item->layer)
+	return item->layer_fd < 0 ? csn_fail(err, item->layer_fd, STAGE, "cannot take a view of %s",
+					     item->layer)
 				  : 0;
 }
 
@@ -277,7 +282,7 @@ static int make_folder(int root_fd, struct rootfs_item *item, struct csn_error *
 
 	if (item->is_system)
 		return mkdirat(root_fd, item->at, item->mode) < 0 ? target_failed(item, -errno, err)
-								   : 0;
+								  : 0;
 	r = make_target(root_fd, item->at, false, item->mode);
 
 	return r < 0 ? target_failed(item, r, err) : 0;
@@ -419,11 +424,12 @@ static int attach_overlay(int root_fd, struct rootfs_item *item, struct csn_erro
 typedef int (*maker)(int root_fd, struct rootfs_item *item, struct csn_error *err);
 
 static const maker makers[] = {
-	[ROOTFS_FOLDER] = make_folder,	 [ROOTFS_FILE] = make_file,	 [ROOTFS_LINK] = make_link,
-	[ROOTFS_COPY] = make_copy,	 [ROOTFS_BIND] = attach_tree,	 [ROOTFS_TREE] = attach_tree,
-	[ROOTFS_SCRATCH] = attach_scratch, [ROOTFS_PROC] = attach_tree, [ROOTFS_PTS] = attach_tree,
-	[ROOTFS_COVER] = cover,		 [ROOTFS_FREEZE] = freeze,
-	[ROOTFS_OVERLAY] = attach_overlay,
+	[ROOTFS_FOLDER] = make_folder,     [ROOTFS_FILE] = make_file,
+	[ROOTFS_LINK] = make_link,         [ROOTFS_COPY] = make_copy,
+	[ROOTFS_BIND] = attach_tree,       [ROOTFS_TREE] = attach_tree,
+	[ROOTFS_SCRATCH] = attach_scratch, [ROOTFS_PROC] = attach_tree,
+	[ROOTFS_PTS] = attach_tree,        [ROOTFS_COVER] = cover,
+	[ROOTFS_FREEZE] = freeze,          [ROOTFS_OVERLAY] = attach_overlay,
 };
 
 static int make_parts(int root_fd, struct rootfs *rootfs, int scratch_tree)
@@ -434,13 +440,14 @@ static int make_parts(int root_fd, struct rootfs *rootfs, int scratch_tree)
 	    mkdirat(root_fd, "run/caisson/scratch", 0755) < 0 ||
 	    mkdirat(root_fd, "run/caisson/hidden-folder", 0) < 0)
 		return -errno;
-	file_fd = openat(root_fd, "run/caisson/hidden-file", O_CREAT | O_EXCL | O_RDONLY | O_CLOEXEC,
-			 0);
+	file_fd = openat(root_fd, "run/caisson/hidden-file",
+			 O_CREAT | O_EXCL | O_RDONLY | O_CLOEXEC, 0);
 	if (file_fd < 0)
 		return -errno;
 	if (mounts_attach(scratch_tree, root_fd, "run/caisson/scratch") < 0)
 		return -EINVAL;
-	rootfs->scratch_fd = openat(root_fd, "run/caisson/scratch", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	rootfs->scratch_fd =
+		openat(root_fd, "run/caisson/scratch", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (rootfs->scratch_fd < 0)
 		return -errno;
 	if (mkdirat(rootfs->scratch_fd, "tmp", 01777) < 0 ||
@@ -464,8 +471,9 @@ static int drop_parts(int root_fd)
 static int new_tmpfs(uint64_t bytes, uint64_t inodes)
 {
 	char size[24], count[24];
-	const struct mounts_option options[] = { { "size", size }, { "nr_inodes", count },
-						 { "mode", "0755" }, { 0 } };
+	const struct mounts_option options[] = {
+		{ "size", size }, { "nr_inodes", count }, { "mode", "0755" }, { 0 }
+	};
 
 	snprintf(size, sizeof size, "%llu", (unsigned long long)bytes);
 	snprintf(count, sizeof count, "%llu", (unsigned long long)inodes);

@@ -26,30 +26,31 @@
 enum { ROOTFS_ITEMS = 512 };
 
 enum rootfs_kind {
-	ROOTFS_FOLDER,	/* an empty folder, `mode` */
-	ROOTFS_FILE,	/* a file with `source` as its contents */
-	ROOTFS_LINK,	/* a symlink to `source` */
-	ROOTFS_COPY,	/* a copy of the small host file `source` */
-	ROOTFS_BIND,	/* a clone of host path `source` */
-	ROOTFS_TREE,	/* the detached tree `fd`, prepared by the monitor */
+	ROOTFS_FOLDER,  /* an empty folder, `mode` */
+	ROOTFS_FILE,    /* a file with `source` as its contents */
+	ROOTFS_LINK,    /* a symlink to `source` */
+	ROOTFS_COPY,    /* a copy of the small host file `source` */
+	ROOTFS_BIND,    /* a clone of host path `source` */
+	ROOTFS_TREE,    /* the detached tree `fd`, prepared by the monitor */
 	ROOTFS_SCRATCH, /* folder `source` of the scratch file system */
-	ROOTFS_PROC,	/* a new procfs */
-	ROOTFS_PTS,	/* a new devpts */
-	ROOTFS_COVER,	/* an empty, unreadable file or folder over what is there */
-	ROOTFS_FREEZE,	/* what is there, read-only */
-	ROOTFS_OVERLAY	/* lower: tree `fd` or host path `source`; upper and work: `layer_fd` or `layer` */
+	ROOTFS_PROC,    /* a new procfs */
+	ROOTFS_PTS,     /* a new devpts */
+	ROOTFS_COVER,   /* an empty, unreadable file or folder over what is there */
+	ROOTFS_FREEZE,  /* what is there, read-only */
+	ROOTFS_OVERLAY  /* lower: tree `fd` or host path `source`; upper and work: `layer_fd` or
+			   `layer` */
 };
 
 struct rootfs_item {
 	enum rootfs_kind kind;
 	bool is_optional;    /* a missing source is skipped */
-	bool is_system;	     /* its parent is a folder of the new root's own: no need to look */
-	bool is_file;	     /* of a system item: the mount point is a file */
-	const char *at;	     /* beneath the root, without a leading '/' */
+	bool is_system;      /* its parent is a folder of the new root's own: no need to look */
+	bool is_file;        /* of a system item: the mount point is a file */
+	const char *at;      /* beneath the root, without a leading '/' */
 	const char *source;  /* borrowed */
 	const char *layer;   /* OVERLAY: host folder with upper/ and work/ */
-	int fd;		     /* a detached tree, -1 until made */
-	int layer_fd;	     /* OVERLAY: detached tree of that folder, -1: clone `layer` */
+	int fd;              /* a detached tree, -1 until made */
+	int layer_fd;        /* OVERLAY: detached tree of that folder, -1: clone `layer` */
 	uint64_t attributes; /* MOUNT_ATTR_* */
 	mode_t mode;
 };
@@ -62,6 +63,7 @@ struct rootfs {
 	int scratch_fd; /* in the child: O_PATH of the scratch file system, kept for the monitor */
 };
 
+/* An empty list; scratch of that size. */
 void rootfs_init(struct rootfs *rootfs, uint64_t scratch_bytes);
 
 /* Closes trees that were prepared. */

@@ -91,9 +91,10 @@ int agent_file_open(int *ret_fd, struct csn_error *err)
 		int copy = copy_sealed(fd, st.st_size);
 
 		if (copy < 0)
-			return csn_fail(err, copy, "agent",
-					"cannot copy the agent into memory; if vm.memfd_noexec is 2, "
-					"install caisson (make install) or set it to 1");
+			return csn_fail(
+				err, copy, "agent",
+				"cannot copy the agent into memory; if vm.memfd_noexec is 2, "
+				"install caisson (make install) or set it to 1");
 		*ret_fd = copy;
 		return 0;
 	}

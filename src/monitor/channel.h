@@ -23,7 +23,9 @@ struct channel {
 /* Called for each good frame; `items` are the tuple's. A negative return breaks the channel. */
 typedef int (*channel_fn)(void *data, int index, const struct term *items, struct csn_error *err);
 
+/* `fd` is borrowed: non-blocking, -1 until there is one. */
 void channel_init(struct channel *channel, int fd);
+/* Frees buffers; the descriptor stays. */
 void channel_done(struct channel *channel);
 
 /* Starts and queues a frame; channel_send() returns 0 or -E2BIG/-ENOMEM. */

@@ -15,10 +15,11 @@
 
 /* What it removes. Copied by fork; everything is the monitor's. */
 struct cleaner_work {
-	const struct cgroup *group;	 /* NULL: none */
-	int workspace_fd;		 /* for placeholders, -1: none */
-	const char *const *placeholders; /* folders relative to the workspace, innermost last; NULL */
-	const char *scratch_dir;	 /* "/tmp/caisson-…", NULL */
+	const struct cgroup *group; /* NULL: none */
+	int workspace_fd;           /* for placeholders, -1: none */
+	const char *const
+		*placeholders;   /* folders relative to the workspace, innermost last; NULL */
+	const char *scratch_dir; /* "/tmp/caisson-…", NULL */
 };
 
 struct cleaner {
@@ -26,7 +27,11 @@ struct cleaner {
 	int pipe_fd;
 };
 
-#define CLEANER_NONE (struct cleaner){ -1, -1 }
+#define CLEANER_NONE     \
+	(struct cleaner) \
+	{                \
+		-1, -1   \
+	}
 
 /* Forks it, if there is anything to remove. 0 or -errno. Call it before the wall starts. */
 int cleaner_start(const struct cleaner_work *work, struct cleaner *ret_cleaner);

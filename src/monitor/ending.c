@@ -10,21 +10,21 @@ static const struct {
 	const char *name;
 	int status; /* -1: from the exit code, -2: 128 + signal */
 } endings[END_COUNT] = {
-	[END_NONE] = { "none", 125 },	      [END_EXITED] = { "exited", -1 },
-	[END_SIGNALED] = { "signaled", -2 },  [END_TIMEOUT] = { "timeout", 124 },
-	[END_MEMORY] = { "memory", 137 },     [END_OUTPUT] = { "output", 137 },
+	[END_NONE] = { "none", 125 },           [END_EXITED] = { "exited", -1 },
+	[END_SIGNALED] = { "signaled", -2 },    [END_TIMEOUT] = { "timeout", 124 },
+	[END_MEMORY] = { "memory", 137 },       [END_OUTPUT] = { "output", 137 },
 	[END_PROCESSES] = { "processes", 137 }, [END_SCRATCH] = { "scratch", 137 },
 	[END_VIOLATION] = { "violation", 137 }, [END_CANCELLED] = { "cancelled", -2 },
-	[END_LOST] = { "lost", 125 },	      [END_START_FAILED] = { "start_failed", -1 },
+	[END_LOST] = { "lost", 125 },           [END_START_FAILED] = { "start_failed", -1 },
 };
 
 static const struct {
 	int number;
 	const char *name;
 } signals[] = {
-	{ SIGHUP, "SIGHUP" },	{ SIGINT, "SIGINT" },	{ SIGQUIT, "SIGQUIT" },
-	{ SIGILL, "SIGILL" },	{ SIGTRAP, "SIGTRAP" }, { SIGABRT, "SIGABRT" },
-	{ SIGBUS, "SIGBUS" },	{ SIGFPE, "SIGFPE" },	{ SIGKILL, "SIGKILL" },
+	{ SIGHUP, "SIGHUP" },   { SIGINT, "SIGINT" },   { SIGQUIT, "SIGQUIT" },
+	{ SIGILL, "SIGILL" },   { SIGTRAP, "SIGTRAP" }, { SIGABRT, "SIGABRT" },
+	{ SIGBUS, "SIGBUS" },   { SIGFPE, "SIGFPE" },   { SIGKILL, "SIGKILL" },
 	{ SIGUSR1, "SIGUSR1" }, { SIGSEGV, "SIGSEGV" }, { SIGUSR2, "SIGUSR2" },
 	{ SIGPIPE, "SIGPIPE" }, { SIGALRM, "SIGALRM" }, { SIGTERM, "SIGTERM" },
 	{ SIGXCPU, "SIGXCPU" }, { SIGXFSZ, "SIGXFSZ" }, { SIGSYS, "SIGSYS" },

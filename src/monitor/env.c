@@ -75,8 +75,8 @@ static bool put_places(struct env *env, const struct env_facts *facts)
 	for (size_t i = 0; !facts->is_local && is_good && i < ARRAY_SIZE(in_scratch); i++) {
 		const char *tail = strchr(in_scratch[i], '%') + 2;
 		int name = (int)name_length(in_scratch[i]);
-		const char *item = arena_printf(env->arena, "%.*s=%s%s", name, in_scratch[i],
-						scratch, tail);
+		const char *item =
+			arena_printf(env->arena, "%.*s=%s%s", name, in_scratch[i], scratch, tail);
 
 		is_good = item && put(env, item);
 	}
@@ -138,27 +138,40 @@ static bool put_passed(struct env *env, const struct plan *plan, const struct en
 	return true;
 }
 
+static bool put_fixed(struct env *env, const struct plan *plan)
+{
+	bool is_good = true;
+
+	for (size_t i = 0; is_good && i < ARRAY_SIZE(fixed); i++)
+		is_good = put(env, fixed[i]);
+	for (size_t i = 0; is_good && i < ARRAY_SIZE(quiet); i++)
+		is_good = plan->workspace.access != ACCESS_RO || put(env, quiet[i]);
+	return is_good;
+}
+
+static bool put_own(struct env *env, const struct plan *plan, const struct env_facts *facts)
+{
+	bool is_good = true;
+
+	if (facts->has_tty && !find((const char *const *)env->items, "TERM"))
+		is_good = put(env, "TERM=xterm-256color");
+	if (is_good && plan->git_identity)
+		is_good = put_identity(env, facts);
+	for (const char **item = plan->env_set; is_good && item && *item; item++)
+		is_good = put(env, *item);
+	return is_good;
+}
+
 char **env_make(const struct plan *plan, const struct env_facts *facts, struct arena *arena,
 		const char *const **ret_passed)
 {
 	struct env env = { arena_array(arena, ENV_MAX, sizeof *env.items), 0, arena };
 	const char **passed = arena_array(arena, ENV_MAX, sizeof *passed);
-	bool is_good = env.items && passed;
+	bool is_good = env.items && passed && put_fixed(&env, plan) && put_places(&env, facts);
 
-	for (size_t i = 0; is_good && i < ARRAY_SIZE(fixed); i++)
-		is_good = put(&env, fixed[i]);
-	is_good = is_good && put_places(&env, facts);
-	for (size_t i = 0; is_good && i < ARRAY_SIZE(quiet); i++)
-		is_good = plan->workspace.access != ACCESS_RO || put(&env, quiet[i]);
 	if (is_good && !facts->is_local)
 		is_good = put_path(&env, facts->paths);
-	is_good = is_good && put_passed(&env, plan, facts, passed);
-	if (is_good && facts->has_tty && !find((const char *const *)env.items, "TERM"))
-		is_good = put(&env, "TERM=xterm-256color");
-	if (is_good && plan->git_identity)
-		is_good = put_identity(&env, facts);
-	for (const char **item = plan->env_set; is_good && item && *item; item++)
-		is_good = put(&env, *item);
+	is_good = is_good && put_passed(&env, plan, facts, passed) && put_own(&env, plan, facts);
 	if (!is_good)
 		return NULL;
 	*ret_passed = passed;

@@ -152,8 +152,8 @@ void limits_watch(struct limits *limits, pid_t pid, const char *scratch_dir)
 
 	snprintf(path, sizeof path, "/proc/%d/root/dev/shm", (int)pid);
 	limits->is_scratch_sized = !scratch_dir;
-	limits->scratch_fd = open(scratch_dir ? scratch_dir : path,
-				  O_PATH | O_DIRECTORY | O_CLOEXEC);
+	limits->scratch_fd =
+		open(scratch_dir ? scratch_dir : path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 static void add_memory_fact(const struct limits *limits, struct violations *violations,
@@ -185,7 +185,8 @@ static void look_at_scratch(struct limits *limits, struct violations *violations
 	fact_init(&fact, FACT_SCRATCH_LIMIT, SOURCE_MONITOR);
 	fact.is_certain = false;
 	fact_print(fact.rule, sizeof fact.rule, "scratch.size");
-	fact_print(fact.detail.text, sizeof fact.detail.text, "scratch is full: no free %s, sampled",
+	fact_print(fact.detail.text, sizeof fact.detail.text,
+		   "scratch is full: no free %s, sampled",
 		   scratch.free_bytes == 0 ? "space" : "inodes");
 	violations_add(violations, &fact);
 }
@@ -229,8 +230,7 @@ static void add_process_fact(const struct limits *limits, struct violations *vio
 	fact.count = refused;
 	fact_print(fact.rule, sizeof fact.rule, "limits.processes");
 	fact_print(fact.detail.text, sizeof fact.detail.text, "limit %llu, %llu forks refused",
-		   (unsigned long long)limits->plan->limits.processes,
-		   (unsigned long long)refused);
+		   (unsigned long long)limits->plan->limits.processes, (unsigned long long)refused);
 	violations_add(violations, &fact);
 }
 

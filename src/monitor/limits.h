@@ -26,13 +26,14 @@ struct limits {
 	uint64_t next_tick_ms;
 	uint64_t sampled_peak; /* bytes, without a controller */
 	uint64_t task_peak;
-	unsigned over_count;   /* looks in a row that were above the limit */
+	unsigned over_count; /* looks in a row that were above the limit */
 	bool is_scratch_sized;
 	bool was_scratch_full;
 	struct cgroup_usage usage; /* read at the end */
 };
 
-/* Makes the groups of sandbox `id`. -ENOTSUP with a sentence when limits_mode is hard and a controller is missing. */
+/* Makes the groups of sandbox `id`. -ENOTSUP with a sentence when limits_mode is hard and a
+ * controller is missing. */
 int limits_open(struct limits *limits, const struct plan *plan, const char *id,
 		struct csn_error *err);
 

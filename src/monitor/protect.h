@@ -14,8 +14,8 @@
 enum { PROTECT_MAX = 64 };
 
 struct protect {
-	int workspace_fd;		 /* owned; -1: nothing to protect */
-	const char *const *frozen;	 /* what to mount read-only, NULL-terminated, in the arena */
+	int workspace_fd;          /* owned; -1: nothing to protect */
+	const char *const *frozen; /* what to mount read-only, NULL-terminated, in the arena */
 	const char *const *placeholders; /* made by us, outermost first, NULL-terminated */
 	const char *const *not_enforced; /* could not be made, NULL-terminated */
 };

@@ -48,10 +48,15 @@ static uint64_t kept_bytes(const struct run *run)
 
 static void run_init(struct run *run, const struct run_setup *setup)
 {
-	*run = (struct run){ .setup = setup, .plan = setup->plan, .wall = WALL_NONE,
-			     .signal_fd = -1, .cleaner = CLEANER_NONE,
-			     .protect = { .workspace_fd = -1 }, .kill_at_ms = CLOCK_NEVER,
-			     .exit_code = -1, .input_window = RUN_WINDOW };
+	*run = (struct run){ .setup = setup,
+			     .plan = setup->plan,
+			     .wall = WALL_NONE,
+			     .signal_fd = -1,
+			     .cleaner = CLEANER_NONE,
+			     .protect = { .workspace_fd = -1 },
+			     .kill_at_ms = CLOCK_NEVER,
+			     .exit_code = -1,
+			     .input_window = RUN_WINDOW };
 	run->started_us = clock_now_us();
 	run->started_wall_ms = clock_wall_ms();
 	arena_init(&run->arena, ARENA_QUOTA);
@@ -137,8 +142,9 @@ static int show_host(struct run *run)
 		if (!str_is(plan->mounts[i].host, plan->mounts[i].at))
 			return csn_fail(&run->error, -ENOTSUP, "mounts",
 					"the %s wall cannot show %s at %s: it has no view of its "
-					"own; mount it at its own path", run->backend->name,
-					plan->mounts[i].host, plan->mounts[i].at);
+					"own; mount it at its own path",
+					run->backend->name, plan->mounts[i].host,
+					plan->mounts[i].at);
 	if (run->backend->tier != TIER_LOCAL) {
 		int r = make_scratch(run);
 
@@ -263,8 +269,7 @@ static void read_failure(struct run *run)
 {
 	struct csn_error err;
 
-	if (run->error.code || run->wall.failure < 0 ||
-	    fd_set_nonblock(run->wall.failure, 1) < 0 ||
+	if (run->error.code || run->wall.failure < 0 || fd_set_nonblock(run->wall.failure, 1) < 0 ||
 	    read(run->wall.failure, &err, sizeof err) != sizeof err)
 		return;
 	err.stage[sizeof err.stage - 1] = err.text[sizeof err.text - 1] = 0;

@@ -18,20 +18,20 @@
 struct run_setup {
 	const struct plan *plan;
 	const char *const *argv;       /* NULL-terminated; NULL with `text` */
-	const char *text;	       /* for bash, or sh where there is no bash */
-	const char *cwd;	       /* inside, for a wall with a view of its own */
-	const char *host_cwd;	       /* the caller's, for a wall without */
+	const char *text;              /* for bash, or sh where there is no bash */
+	const char *cwd;               /* inside, for a wall with a view of its own */
+	const char *host_cwd;          /* the caller's, for a wall without */
 	const char *const *caller_env; /* "NAME=VALUE", for what the plan passes and for PATH */
-	int stdin_fd;		       /* -1: the command's input is empty */
+	int stdin_fd;                  /* -1: the command's input is empty */
 	int stdout_fd, stderr_fd;      /* -1: kept in the record only */
-	int tty_fd;		       /* the caller's terminal when the command gets a pty; -1 */
-	const char *run_root;	       /* NULL: no record */
+	int tty_fd;                    /* the caller's terminal when the command gets a pty; -1 */
+	const char *run_root;          /* NULL: no record */
 	const char *const *tags;       /* NULL-terminated, may be NULL */
 };
 
 struct run_outcome {
-	int status;	   /* what the CLI exits with */
-	json_t *result;	   /* caisson.result/1, owned */
+	int status;     /* what the CLI exits with */
+	json_t *result; /* caisson.result/1, owned */
 	char run_id[40];
 	bool is_recorded;
 	struct csn_error error; /* code 0: none */

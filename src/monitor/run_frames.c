@@ -253,7 +253,8 @@ static void take_exec_failure(struct run *run)
 	else if (error == ENOENT)
 		csn_fail(&run->error, -ENOENT, "exec",
 			 "%s was not found inside. What the program sees is the workspace, the "
-			 "system folders and the mounts: caisson policy explain lists them", name);
+			 "system folders and the mounts: caisson policy explain lists them",
+			 name);
 	else
 		csn_fail(&run->error, error ? -error : -EIO, "exec", "%s cannot be executed: %s",
 			 name, strerror(error));
@@ -261,9 +262,8 @@ static void take_exec_failure(struct run *run)
 
 static int on_reply(struct run *run, const struct term *items, struct csn_error *err)
 {
-	const struct frame_verb *verb =
-		frame_find_verb(&(struct term){ .type = TERM_ATOM,
-						.bytes = { (const uint8_t *)"exec", 4 } });
+	const struct frame_verb *verb = frame_find_verb(
+		&(struct term){ .type = TERM_ATOM, .bytes = { (const uint8_t *)"exec", 4 } });
 	int r;
 
 	if (items[1].integer != RUN_REF || run->is_replied || !run->is_ready)
@@ -352,8 +352,11 @@ static int on_ignored(struct run *run, const struct term *items, struct csn_erro
 typedef int (*frame_handler)(struct run *run, const struct term *items, struct csn_error *err);
 
 static const frame_handler handlers[] = {
-	[FRAME_READY] = on_ready,	  [FRAME_REPLY] = on_reply,   [FRAME_FAILED] = on_failed,
-	[FRAME_DATA_OUT] = on_data,	  [FRAME_WINDOW_OUT] = on_window,
+	[FRAME_READY] = on_ready,
+	[FRAME_REPLY] = on_reply,
+	[FRAME_FAILED] = on_failed,
+	[FRAME_DATA_OUT] = on_data,
+	[FRAME_WINDOW_OUT] = on_window,
 	[FRAME_FACT] = on_ignored, /* our agent sends none: what it saw is not ours to believe */
 	[FRAME_BYE] = on_ignored,
 };
@@ -375,7 +378,9 @@ static int receive_number(int socket_fd, int *ret_number, pid_t *ret_pid)
 		struct cmsghdr align;
 	} control = { 0 };
 	struct iovec iov = { ret_number, sizeof *ret_number };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
 				  .msg_controllen = sizeof control };
 	struct ucred credentials;
 	struct cmsghdr *header;
@@ -410,10 +415,12 @@ static int fetch(struct run *run, int *ret_listener)
 	pidfd = sys_pidfd_open(pid);
 	r = pidfd < 0 ? pidfd : sys_pidfd_getfd(pidfd, number);
 	if (r < 0)
-		return csn_fail(&run->error, r, "notify",
-				"cannot take the command's listener (%s): another process's "
-				"descriptors are closed to us here, as with kernel.yama.ptrace_scope "
-				"above 1", errno_name(-r));
+		return csn_fail(
+			&run->error, r, "notify",
+			"cannot take the command's listener (%s): another process's "
+			"descriptors are closed to us here, as with kernel.yama.ptrace_scope "
+			"above 1",
+			errno_name(-r));
 	*ret_listener = r;
 	return 0;
 }

@@ -11,8 +11,18 @@
 #include "base/fd.h"
 #include "monitor/run_private.h"
 
-enum slot { SLOT_NOTIFY, SLOT_LISTENERS, SLOT_STREAM, SLOT_SIGNALS, SLOT_WALL, SLOT_OOM, SLOT_OUT,
-	    SLOT_ERR, SLOT_IN, SLOT_COUNT };
+enum slot {
+	SLOT_NOTIFY,
+	SLOT_LISTENERS,
+	SLOT_STREAM,
+	SLOT_SIGNALS,
+	SLOT_WALL,
+	SLOT_OOM,
+	SLOT_OUT,
+	SLOT_ERR,
+	SLOT_IN,
+	SLOT_COUNT
+};
 
 static void on_notify(struct run *run, short events)
 {
@@ -106,9 +116,11 @@ static void on_in(struct run *run, short events)
 }
 
 static void (*const handlers[SLOT_COUNT])(struct run *run, short events) = {
-	[SLOT_NOTIFY] = on_notify, [SLOT_LISTENERS] = on_listeners, [SLOT_STREAM] = on_stream,
-	[SLOT_SIGNALS] = on_signals, [SLOT_WALL] = on_wall,	    [SLOT_OOM] = on_oom,
-	[SLOT_OUT] = on_out,	   [SLOT_ERR] = on_err,		    [SLOT_IN] = on_in,
+	[SLOT_NOTIFY] = on_notify, [SLOT_LISTENERS] = on_listeners,
+	[SLOT_STREAM] = on_stream, [SLOT_SIGNALS] = on_signals,
+	[SLOT_WALL] = on_wall,     [SLOT_OOM] = on_oom,
+	[SLOT_OUT] = on_out,       [SLOT_ERR] = on_err,
+	[SLOT_IN] = on_in,
 };
 
 static void fill(const struct run *run, struct pollfd *fds)

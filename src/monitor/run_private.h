@@ -29,15 +29,22 @@
 enum { RUN_REF = 1, RUN_WINDOW = 256 << 10, KILL_AFTER_MS = 500, INTERRUPT_MS = 1000 };
 
 /* Phases of a run, in microseconds since its start; 0: not reached. For `timings`. */
-enum run_phase { PHASE_PREPARED, PHASE_CLONED, PHASE_READY, PHASE_EXEC, PHASE_LEADER_END,
-		 PHASE_GONE, PHASE_COUNT };
+enum run_phase {
+	PHASE_PREPARED,
+	PHASE_CLONED,
+	PHASE_READY,
+	PHASE_EXEC,
+	PHASE_LEADER_END,
+	PHASE_GONE,
+	PHASE_COUNT
+};
 
 struct run {
 	const struct run_setup *setup;
 	const struct plan *plan; /* as shown: paths are the wall's */
-	struct plan shown;	 /* where the wall has no view of its own; borrows from the caller's */
-	const char *cwd;	 /* inside */
-	char scratch_dir[64];	 /* of a wall without a view of its own, "" */
+	struct plan shown;    /* where the wall has no view of its own; borrows from the caller's */
+	const char *cwd;      /* inside */
+	char scratch_dir[64]; /* of a wall without a view of its own, "" */
 	struct arena arena;
 	struct csn_error error; /* our own failure, code 0: none */
 
@@ -71,19 +78,19 @@ struct run {
 	bool is_raw;
 	struct termios saved_tty;
 
-	bool is_ready;	   /* the agent answered init */
+	bool is_ready;     /* the agent answered init */
 	bool is_executing; /* the program's exec is allowed (listener held) */
 	bool is_replied;   /* the agent told the end of the command */
 	bool is_wall_over; /* the wall's first process ended */
 
 	enum ending ending;
-	const char *clock;  /* of a timeout */
-	int end_signal;	    /* of cancelled: the signal we got */
+	const char *clock;   /* of a timeout */
+	int end_signal;      /* of cancelled: the signal we got */
 	uint64_t kill_at_ms; /* CLOCK_NEVER: not asked to */
 	bool is_killed;
 
-	int exit_code;	 /* -1: null */
-	int signal;	 /* 0: null */
+	int exit_code; /* -1: null */
+	int signal;    /* 0: null */
 	char exec_error[32];
 	char exec_stage[32];
 	uint64_t cpu_us;
@@ -127,13 +134,16 @@ void run_take_listener(struct run *run);
 
 /* ---- run_loop.c ---- */
 
+/* Until the command is over and its output written. */
 void run_loop(struct run *run);
 
 /* ---- run_result.c ---- */
 
+/* Events of the audit log: grants and start, lockdown and exec, one violation, the end. */
 void run_log_start(struct run *run);
 void run_log_exec(struct run *run);
 void run_log_violation(const struct fact *fact, void *data);
+/* caisson.result/1, a new object; NULL when out of memory. */
 json_t *run_result(struct run *run);
 void run_log_end(struct run *run);
 

@@ -14,8 +14,8 @@
 #include "os/landlock.h"
 
 static const char *const phase_names[PHASE_COUNT] = {
-	[PHASE_PREPARED] = "prepared_us", [PHASE_CLONED] = "cloned_us",
-	[PHASE_READY] = "ready_us",	  [PHASE_EXEC] = "exec_us",
+	[PHASE_PREPARED] = "prepared_us",     [PHASE_CLONED] = "cloned_us",
+	[PHASE_READY] = "ready_us",           [PHASE_EXEC] = "exec_us",
 	[PHASE_LEADER_END] = "leader_end_us", [PHASE_GONE] = "gone_us",
 };
 
@@ -119,8 +119,9 @@ static json_t *usage_json(const struct run *run)
 			 (double)cpu / 1000.0, "mem_peak_bytes",
 			 (json_int_t)limits_peak(&run->limits, run->max_rss), "stdout_bytes",
 			 (json_int_t)run->out.total, "stderr_bytes", (json_int_t)run->err.total,
-			 "output_cut_bytes", (json_int_t)(sink_cut(&run->out) + sink_cut(&run->err)),
-			 "scope", "sandbox");
+			 "output_cut_bytes",
+			 (json_int_t)(sink_cut(&run->out) + sink_cut(&run->err)), "scope",
+			 "sandbox");
 }
 
 static json_t *timings_json(const struct run *run)
@@ -153,8 +154,8 @@ static json_t *policy_json(const struct plan *plan)
 
 static json_t *error_json(const struct csn_error *err)
 {
-	return json_pack("{s:s, s:s, s:o}", "code", errno_name(err->code), "stage", err->stage, "text",
-			 redact_text(NULL, err->text, strlen(err->text)));
+	return json_pack("{s:s, s:s, s:o}", "code", errno_name(err->code), "stage", err->stage,
+			 "text", redact_text(NULL, err->text, strlen(err->text)));
 }
 
 /* What this wall and machine can tell, and what they cannot. */
@@ -213,7 +214,8 @@ json_t *run_result(struct run *run)
 	json_object_set_new(result, "env_passed", texts(run->passed));
 	json_object_set_new(result, "host", host_json());
 	json_object_set_new(result, "timings", timings_json(run));
-	json_object_set_new(result, "log_incomplete", json_boolean(run->record.chain.is_incomplete));
+	json_object_set_new(result, "log_incomplete",
+			    json_boolean(run->record.chain.is_incomplete));
 	json_object_set_new(result, "error",
 			    run->error.code ? error_json(&run->error) : json_null());
 	return result;
@@ -226,8 +228,7 @@ static void log_notes(struct run *run)
 	for (size_t i = 0; i < run->plan->note_count; i++) {
 		const struct plan_note *note = &run->plan->notes[i];
 
-		chain_add(&run->record.chain,
-			  note->loosens ? EVENT_POLICY_OVERRIDE : EVENT_GRANT,
+		chain_add(&run->record.chain, note->loosens ? EVENT_POLICY_OVERRIDE : EVENT_GRANT,
 			  json_pack("{s:s, s:s, s:s, s:s, s:s}", "what", note->what, "old",
 				    note->old, "now", note->now, "where", note->where, "digest",
 				    run->plan->policy_sha256));
@@ -241,9 +242,8 @@ void run_log_start(struct run *run)
 		  json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o}", "run_id", run->sandbox_id,
 			    "tier", plan_tier_name(run->plan->tier), "runtime",
 			    run->backend->runtime, "mounts", mounts_json(run->plan), "network",
-			    plan_network_name(run->plan->network), "env_passed",
-			    texts(run->passed), "command", command_json(run->setup), "limits",
-			    limits_json(run)));
+			    plan_network_name(run->plan->network), "env_passed", texts(run->passed),
+			    "command", command_json(run->setup), "limits", limits_json(run)));
 }
 
 void run_log_exec(struct run *run)
@@ -254,8 +254,7 @@ void run_log_exec(struct run *run)
 		chain_add(&run->record.chain, EVENT_LOCKDOWN_STEP,
 			  json_pack("{s:s, s:s}", "step", step->name, "why", step->why));
 	chain_add(&run->record.chain, EVENT_EXEC_STARTED,
-		  json_pack("{s:o, s:s}", "command", command_json(run->setup), "cwd",
-			    run->cwd));
+		  json_pack("{s:o, s:s}", "command", command_json(run->setup), "cwd", run->cwd));
 }
 
 void run_log_violation(const struct fact *fact, void *data)

@@ -15,14 +15,14 @@
 #include "base/buf.h"
 
 struct sink {
-	int fd;		   /* borrowed; -1: nowhere but the record */
-	bool is_file;	   /* a regular file: writing never waits for a reader */
-	bool is_gone;	   /* the reader closed it */
-	struct buf queue;  /* not written yet */
-	uint64_t total;	   /* bytes that came */
-	uint64_t half;	   /* what the record keeps at each end */
+	int fd;           /* borrowed; -1: nowhere but the record */
+	bool is_file;     /* a regular file: writing never waits for a reader */
+	bool is_gone;     /* the reader closed it */
+	struct buf queue; /* not written yet */
+	uint64_t total;   /* bytes that came */
+	uint64_t half;    /* what the record keeps at each end */
 	struct buf head;
-	struct buf tail;   /* a ring of at most `half` bytes: start moves, so contents are in order */
+	struct buf tail; /* a ring of at most `half` bytes: start moves, so contents are in order */
 };
 
 /* `keep`: bytes the record may hold, 0: none. */
@@ -32,7 +32,8 @@ void sink_done(struct sink *sink);
 /* Takes bytes. 0 or -ENOMEM. */
 int sink_add(struct sink *sink, const void *data, size_t size);
 
-/* Writes once, after poll() said POLLOUT (or for a file at any time). Returns bytes written; -EPIPE: the reader is gone. */
+/* Writes once, after poll() said POLLOUT (or for a file at any time). Returns bytes written;
+ * -EPIPE: the reader is gone. */
 ssize_t sink_flush(struct sink *sink);
 
 static inline bool sink_wants_out(const struct sink *sink)

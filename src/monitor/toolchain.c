@@ -29,9 +29,9 @@ struct search {
 	size_t count;
 };
 
-static const char *const system_folders[] = { "/usr", "/bin",	"/sbin",  "/lib",  "/lib64", "/etc",
-					      "/dev", "/proc", "/sys",	  "/run",  "/var",   "/tmp",
-					      "/boot" };
+static const char *const system_folders[] = { "/usr", "/bin", "/sbin", "/lib", "/lib64",
+					      "/etc", "/dev", "/proc", "/sys", "/run",
+					      "/var", "/tmp", "/boot" };
 
 static const char *env_value(const char *const *env, const char *name)
 {
@@ -109,7 +109,8 @@ static bool find_program(const char *name, const char *path, char *ret_path)
 		size_t n = strcspn(path, ":");
 
 		if (n > 0 && path[0] == '/' &&
-		    (size_t)snprintf(ret_path, PATH_MAX, "%.*s/%s", (int)n, path, name) < PATH_MAX &&
+		    (size_t)snprintf(ret_path, PATH_MAX, "%.*s/%s", (int)n, path, name) <
+			    PATH_MAX &&
 		    stat(ret_path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111))
 			return true;
 		path += n + (path[n] == ':');
@@ -157,7 +158,8 @@ static int follow(struct search *search, const char *name, const char *path)
 int toolchain_find(const struct plan *plan, const char *const *argv, const char *const *caller_env,
 		   struct arena *arena, struct toolchain *ret_toolchain)
 {
-	struct search search = { .plan = plan, .arena = arena,
+	struct search search = { .plan = plan,
+				 .arena = arena,
 				 .home = env_value(caller_env, "HOME") };
 	int r;
 

@@ -1,4 +1,5 @@
-/* Landlock; see landlock.h. Rights by ABI are a table: what a kernel does not know is not asked for. */
+/* Landlock; see landlock.h. Rights by ABI are a table: what a kernel does not know is not asked
+ * for. */
 #include "os/landlock.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@
 #define IOCTL_DEV (UINT64_C(1) << 15) /* ABI 5 */
 #define ON_FILES (READ_FILE | WRITE_FILE | EXECUTE | TRUNCATE | IOCTL_DEV)
 #define REMOVE (LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE)
-#define MAKE                                                                                       \
+#define MAKE \
 	(LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SYM)
 
 /* As the kernel has it since ABI 6; a shorter size is passed to older ones. */
@@ -55,8 +56,8 @@ static const uint64_t grants[] = {
 	[LANDLOCK_LIST] = READ_DIR,
 	[LANDLOCK_READ] = READ_FILE | READ_DIR | EXECUTE,
 	[LANDLOCK_DEVICE] = READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | IOCTL_DEV,
-	[LANDLOCK_WRITE] = READ_FILE | READ_DIR | EXECUTE | WRITE_FILE | TRUNCATE | REFER | MAKE |
-			   REMOVE,
+	[LANDLOCK_WRITE] =
+		READ_FILE | READ_DIR | EXECUTE | WRITE_FILE | TRUNCATE | REFER | MAKE | REMOVE,
 	[LANDLOCK_SCRATCH] = READ_FILE | READ_DIR | EXECUTE | WRITE_FILE | TRUNCATE | REFER | MAKE |
 			     REMOVE | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO,
 };

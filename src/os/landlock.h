@@ -14,10 +14,10 @@ enum { LANDLOCK_ABI_FILES = 1, LANDLOCK_ABI_NET = 4, LANDLOCK_ABI_SCOPE = 6 };
 
 /* What a path is granted. */
 enum landlock_grant {
-	LANDLOCK_LIST,	/* list folders */
-	LANDLOCK_READ,	/* read files and folders, execute */
+	LANDLOCK_LIST,   /* list folders */
+	LANDLOCK_READ,   /* read files and folders, execute */
 	LANDLOCK_DEVICE, /* read and write existing nodes, ioctl */
-	LANDLOCK_WRITE, /* also create, remove, rename and truncate files and folders */
+	LANDLOCK_WRITE,  /* also create, remove, rename and truncate files and folders */
 	LANDLOCK_SCRATCH /* also create sockets and FIFOs */
 };
 
@@ -30,7 +30,8 @@ int landlock_new(int abi, bool tcp);
 /* Grants `grant` on the file or folder behind `fd` (O_PATH will do). */
 int landlock_allow(int ruleset_fd, int abi, int fd, enum landlock_grant grant);
 
-/* Opens `path` and grants; a path that does not exist, or that we may not reach anyway, is skipped (returns 0). */
+/* Opens `path` and grants; a path that does not exist, or that we may not reach anyway, is skipped
+ * (returns 0). */
 int landlock_allow_path(int ruleset_fd, int abi, const char *path, enum landlock_grant grant);
 
 /* The calling process takes the rules on. Needs no_new_privs. */

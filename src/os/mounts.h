@@ -11,7 +11,8 @@
 #include <linux/mount.h>
 #include <stdint.h>
 
-/* A detached, recursive clone of what is at `path` beneath `dir_fd`; "" and an O_PATH `dir_fd` too. Descriptor or -errno. */
+/* A detached, recursive clone of what is at `path` beneath `dir_fd`; "" and an O_PATH `dir_fd` too.
+ * Descriptor or -errno. */
 int mounts_clone(int dir_fd, const char *path);
 
 /* Sets MOUNT_ATTR_* flags on a whole detached tree. 0 or -errno. */
@@ -20,10 +21,12 @@ int mounts_set(int tree_fd, uint64_t attributes);
 /* The same for one attached mount, not what is mounted beneath it. */
 int mounts_set_one(int dir_fd, const char *path, uint64_t attributes);
 
-/* Maps the ids of a detached tree through the user namespace `userns_fd` (needs privilege in the file system's own). */
+/* Maps the ids of a detached tree through the user namespace `userns_fd` (needs privilege in the
+ * file system's own). */
 int mounts_idmap(int tree_fd, int userns_fd);
 
-/* Attaches a detached tree at `path` beneath `dir_fd`. Symlinks at the end are not followed. 0 or -errno. */
+/* Attaches a detached tree at `path` beneath `dir_fd`. Symlinks at the end are not followed. 0 or
+ * -errno. */
 int mounts_attach(int tree_fd, int dir_fd, const char *path);
 
 /* One "key=value" of a new file system; a NULL value is a flag. */

@@ -5,10 +5,12 @@
 
 #include <sys/types.h>
 
-/* Takes on real, effective and saved ids; supplementary groups are dropped where the kernel lets us. 0 or -errno. */
+/* Takes on real, effective and saved ids; supplementary groups are dropped where the kernel lets
+ * us. 0 or -errno. */
 int privs_set_ids(uid_t uid, gid_t gid);
 
-/* Empties every capability set: bounding, ambient, inheritable, permitted, effective. 0 or -errno. */
+/* Empties every capability set: bounding, ambient, inheritable, permitted, effective. 0 or -errno.
+ */
 int privs_drop_caps(void);
 
 /* PR_SET_NO_NEW_PRIVS. 0 or -errno. */

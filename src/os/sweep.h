@@ -8,7 +8,8 @@
 
 #include <sys/types.h>
 
-/* Sends `signal` to every descendant but `spared` (0: nobody) and its descendants. Returns how many were seen. */
+/* Sends `signal` to every descendant but `spared` (0: nobody) and its descendants. Returns how many
+ * were seen. */
 unsigned sweep_signal(int signal, pid_t spared);
 
 /*

@@ -29,7 +29,8 @@ int sys_pidfd_signal(int pidfd, int signal);
 /* A copy of descriptor `fd` of the process behind `pidfd`, O_CLOEXEC. */
 int sys_pidfd_getfd(int pidfd, int fd);
 
-/* clone3() with `flags` and SIGCHLD; 0 in the child. `ret_pidfd` may be NULL; `cgroup_fd` -1: none. */
+/* clone3() with `flags` and SIGCHLD; 0 in the child. `ret_pidfd` may be NULL; `cgroup_fd` -1: none.
+ */
 pid_t sys_clone(uint64_t flags, int *ret_pidfd, int cgroup_fd);
 
 /* openat2() with RESOLVE_* flags; O_CLOEXEC is added. */

@@ -116,6 +116,7 @@ int plan_init(struct plan *plan, enum plan_tier tier)
 		.limits_mode = tier >= TIER_ASSISTED ? LIMITS_HARD : LIMITS_BEST,
 		.toolchains_auto = true,
 		.on_violation = REACT_RECORD,
+		.policy_is_modified = -1,
 	};
 	arena_init(&plan->arena, PLAN_QUOTA);
 	if (!fill_lists(plan)) {

@@ -124,6 +124,8 @@ struct plan {
 	const char *policy_path; /* the file in force; NULL: built-in defaults */
 	char policy_sha256[65];  /* of that file's bytes; "" without one */
 	bool policy_is_trusted;
+	const char *policy_commit; /* 40 hex of its repository's HEAD; NULL: none, or unknown */
+	int policy_is_modified;    /* 1 or 0 against that repository's index; -1: unknown */
 	struct plan_note *notes;
 	size_t note_count;
 };

@@ -75,6 +75,7 @@ class Case:
         self.uid = 0 if who == "root" else USER_UID if os.geteuid() == 0 else os.geteuid()
         self.token = f"csn-escape-{os.urandom(6).hex()}"
         self.home, self.ws, self.outside = base / "home", base / "ws", base / "outside"
+        self.runs = base / "runs"
         for folder in (self.home, self.ws, self.outside):
             folder.mkdir()
         shutil.copytree(native, self.ws / "attack")
@@ -103,11 +104,27 @@ class Case:
         return self.spawn("/usr/bin/sleep", "300", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
     def argv(self, flags, command):
-        tier = ["--tier", "auto"] if self.wall == "landlock" else []
-        at = ["--at", "host"] if self.wall == "landlock" else []
-        return [self.caisson, "run", "-q", *tier, "--backend", self.wall, "-w", str(self.ws), *at,
-                "--run-dir", str(self.base / "runs"), "--result", str(self.base / "result.json"),
-                *map(str, flags), "--", *map(str, command)]
+        flags = [str(flag) for flag in flags]
+        common = ["--run-dir", str(self.runs), "--result", str(self.base / "result.json")]
+        if self.wall == "landlock":
+            flags = ["--policy", str(self.lend(flags)), *flags]
+        else:
+            flags = ["--backend", self.wall, "-w", str(self.ws), *flags]
+        return [self.caisson, "run", "-q", *common, *flags, "--", *map(str, command)]
+
+    def lend(self, flags):
+        """A weaker tier has to be permitted by a policy file; with one, it also grants what flags would."""
+        mode, network = "ro", "none"
+        while "--rw" in flags or "--cow" in flags:
+            mode = flags.pop(flags.index("--rw" if "--rw" in flags else "--cow"))[2:]
+        if "--network" in flags:
+            at = flags.index("--network")
+            network = flags[at + 1]
+            del flags[at:at + 2]
+        path = self.base / "policy.yaml"
+        path.write_text(f"version: 1\ntier: auto\nbackend: {self.wall}\nnetwork: {{mode: {network}}}\n"
+                        f"workspace: {{path: {self.ws}, at: host, mode: {mode}}}\n")
+        return path
 
     def start(self, flags, command, **more):
         self.give()

@@ -14,7 +14,7 @@ HIGH = 1 << 32
 def attack():
     master, slave = os.openpty()
     byte = ctypes.create_string_buffer(b"x")
-    control("a socket that is permitted", sysc, "socket", socket.AF_INET, socket.SOCK_STREAM, 0)
+    control("a socket that is permitted", sysc, "socket", socket.AF_UNIX, socket.SOCK_STREAM, 0)
     for bits in (HIGH, 0xffffffff << 32):
         bits = ctypes.c_long(bits).value
         attempt(f"vsock {bits:x}", sysc, "socket", 40 | bits, socket.SOCK_STREAM, 0)

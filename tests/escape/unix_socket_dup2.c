@@ -30,7 +30,8 @@ static void *swap(void *unused)
 int main(int count, char **args)
 {
 	struct sockaddr_un own = { .sun_family = AF_UNIX };
-	struct sockaddr_in host = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in host = { .sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	const char *scratch = getenv("TMPDIR");
 	int server = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), reached = 0, own_reached = 0;
 	pthread_t thread;

@@ -18,12 +18,17 @@ static struct sockaddr_un address = { .sun_family = AF_UNIX };
 static atomic_bool is_over;
 static char own[100], other[100];
 
+/* Each path stays for a while of changing length, so that both are met at every stage. */
 static void *swap(void *unused)
 {
+	volatile unsigned spin;
+
 	(void)unused;
-	while (!is_over) {
-		memcpy(address.sun_path, own, sizeof own);
-		memcpy(address.sun_path, other, sizeof other);
+	for (unsigned round = 0; !is_over; round++) {
+		memcpy(address.sun_path, round % 2 ? own : other, sizeof own);
+		atomic_thread_fence(memory_order_seq_cst);
+		for (spin = 0; spin < round * 37 % 20000; spin++)
+			;
 	}
 	return NULL;
 }

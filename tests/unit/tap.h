@@ -19,24 +19,25 @@ struct tap_test {
 };
 
 #define TAP_SKIP_STATUS 77
-#define CHECK(claim)                                                                       \
-	do {                                                                               \
-		if (!(claim)) {                                                            \
-			printf("# %s:%d: %s\n", __FILE__, __LINE__, #claim);               \
-			fflush(stdout);                                                    \
-			_exit(1);                                                          \
-		}                                                                          \
+#define CHECK(claim)                                                         \
+	do {                                                                 \
+		if (!(claim)) {                                              \
+			printf("# %s:%d: %s\n", __FILE__, __LINE__, #claim); \
+			fflush(stdout);                                      \
+			_exit(1);                                            \
+		}                                                            \
 	} while (0)
-#define CHECK_STR(a, b)                                                                    \
-	do {                                                                               \
-		const char *a_ = (a), *b_ = (b);                                           \
-		if (strcmp(a_, b_) != 0) {                                                 \
+#define CHECK_STR(a, b)                                                                        \
+	do {                                                                                   \
+		const char *a_ = (a), *b_ = (b);                                               \
+		if (strcmp(a_, b_) != 0) {                                                     \
 			printf("# %s:%d: \"%s\" is not \"%s\"\n", __FILE__, __LINE__, a_, b_); \
-			fflush(stdout);                                                    \
-			_exit(1);                                                          \
-		}                                                                          \
+			fflush(stdout);                                                        \
+			_exit(1);                                                              \
+		}                                                                              \
 	} while (0)
-#define SKIP(...) (printf("# SKIP " __VA_ARGS__), printf("\n"), fflush(stdout), _exit(TAP_SKIP_STATUS))
+#define SKIP(...) \
+	(printf("# SKIP " __VA_ARGS__), printf("\n"), fflush(stdout), _exit(TAP_SKIP_STATUS))
 
 static inline int tap_main(const struct tap_test *tests, size_t count)
 {
@@ -61,8 +62,8 @@ static inline int tap_main(const struct tap_test *tests, size_t count)
 	return failed != 0;
 }
 
-#define TAP_MAIN(table)                                                                    \
-	int main(void)                                                                     \
-	{                                                                                  \
-		return tap_main(table, sizeof(table) / sizeof *(table));                   \
+#define TAP_MAIN(table)                                                  \
+	int main(void)                                                   \
+	{                                                                \
+		return tap_main(table, sizeof(table) / sizeof *(table)); \
 	}

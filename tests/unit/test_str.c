@@ -10,14 +10,22 @@ static void test_patterns(void)
 		const char *pattern, *path;
 		bool is_match;
 	} table[] = {
-		{ ".env", ".env", true },	  { ".env", "a/b/.env", true },
-		{ ".env.*", "x/.env.local", true }, { "*.pem", "deep/er/key.pem", true },
-		{ "*.pem", "key.pemx", false },	  { "a/**/b", "a/b", true },
-		{ "a/**/b", "a/x/y/b", true },	  { "a/**/b", "a/xb", false },
-		{ "**/secrets/**", "x/secrets/y", true }, { "**/secrets/**", "secrets/y", true },
-		{ "**/secrets/**", "mysecrets/y", false }, { "a/*", "a/b/c", false },
-		{ "a/[!x]c", "a/bc", true },	  { "a/[a-c]c", "a/dc", false },
-		{ "a\\*b/c", "a*b/c", true },	  { "a\\*b/c", "axb/c", false },
+		{ ".env", ".env", true },
+		{ ".env", "a/b/.env", true },
+		{ ".env.*", "x/.env.local", true },
+		{ "*.pem", "deep/er/key.pem", true },
+		{ "*.pem", "key.pemx", false },
+		{ "a/**/b", "a/b", true },
+		{ "a/**/b", "a/x/y/b", true },
+		{ "a/**/b", "a/xb", false },
+		{ "**/secrets/**", "x/secrets/y", true },
+		{ "**/secrets/**", "secrets/y", true },
+		{ "**/secrets/**", "mysecrets/y", false },
+		{ "a/*", "a/b/c", false },
+		{ "a/[!x]c", "a/bc", true },
+		{ "a/[a-c]c", "a/dc", false },
+		{ "a\\*b/c", "a*b/c", true },
+		{ "a\\*b/c", "axb/c", false },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {

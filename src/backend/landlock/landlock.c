@@ -26,14 +26,14 @@ static const struct {
 	const char *path;
 	enum landlock_grant grant;
 } system_rules[] = {
-	{ "/usr", LANDLOCK_READ },	   { "/bin", LANDLOCK_READ },
-	{ "/sbin", LANDLOCK_READ },	   { "/lib", LANDLOCK_READ },
-	{ "/lib32", LANDLOCK_READ },	   { "/lib64", LANDLOCK_READ },
-	{ "/etc", LANDLOCK_READ },	   { "/proc", LANDLOCK_READ },
-	{ "/dev/null", LANDLOCK_DEVICE },  { "/dev/zero", LANDLOCK_DEVICE },
-	{ "/dev/full", LANDLOCK_DEVICE },  { "/dev/random", LANDLOCK_DEVICE },
+	{ "/usr", LANDLOCK_READ },           { "/bin", LANDLOCK_READ },
+	{ "/sbin", LANDLOCK_READ },          { "/lib", LANDLOCK_READ },
+	{ "/lib32", LANDLOCK_READ },         { "/lib64", LANDLOCK_READ },
+	{ "/etc", LANDLOCK_READ },           { "/proc", LANDLOCK_READ },
+	{ "/dev/null", LANDLOCK_DEVICE },    { "/dev/zero", LANDLOCK_DEVICE },
+	{ "/dev/full", LANDLOCK_DEVICE },    { "/dev/random", LANDLOCK_DEVICE },
 	{ "/dev/urandom", LANDLOCK_DEVICE }, { "/dev/tty", LANDLOCK_DEVICE },
-	{ "/dev/ptmx", LANDLOCK_DEVICE },  { "/dev/pts", LANDLOCK_DEVICE },
+	{ "/dev/ptmx", LANDLOCK_DEVICE },    { "/dev/pts", LANDLOCK_DEVICE },
 };
 
 struct granting {
@@ -87,12 +87,12 @@ static void grant_around(struct granting *g, const char *path, enum landlock_gra
 		closedir(dir);
 }
 
-static int add_rules(const struct plan *plan, const struct backend_start *how,
-		     struct arena *arena, struct launch *launch, struct csn_error *err)
+static int add_rules(const struct plan *plan, const struct backend_start *how, struct arena *arena,
+		     struct launch *launch, struct csn_error *err)
 {
 	struct granting g = { launch, arena, plan->workspace.host, how->hidden, 0 };
-	enum landlock_grant what = plan->workspace.access == ACCESS_RW ? LANDLOCK_WRITE
-								       : LANDLOCK_READ;
+	enum landlock_grant what =
+		plan->workspace.access == ACCESS_RW ? LANDLOCK_WRITE : LANDLOCK_READ;
 
 	for (size_t i = 0; i < ARRAY_SIZE(system_rules); i++)
 		grant(&g, system_rules[i].path, system_rules[i].grant);
@@ -173,12 +173,13 @@ static void landlock_probe(struct backend_report *ret_report)
 	ret_report->enforces = FEATURE_FS_WRITE | FEATURE_FS_HIDE | FEATURE_NET_NONE |
 			       FEATURE_SYSCALLS | FEATURE_PRIVILEGE | FEATURE_IDENTITY |
 			       FEATURE_TIME | FEATURE_OUTPUT;
-	snprintf(ret_report->weaker, sizeof ret_report->weaker,
-		 "paths are the host's, /etc and the process list are visible, scratch has no size, "
-		 "no copy-on-write, no protected names%s",
-		 abi >= LANDLOCK_ABI_SCOPE
-			 ? ""
-			 : ", signals reach the caller's other processes (Landlock ABI below 6)");
+	snprintf(
+		ret_report->weaker, sizeof ret_report->weaker,
+		"paths are the host's, /etc and the process list are visible, scratch has no size, "
+		"no copy-on-write, no protected names%s",
+		abi >= LANDLOCK_ABI_SCOPE
+			? ""
+			: ", signals reach the caller's other processes (Landlock ABI below 6)");
 }
 
 const struct backend landlock_backend = {

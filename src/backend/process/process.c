@@ -140,7 +140,7 @@ static int prepare(const struct plan *plan, const struct backend_start *how, str
 		if (start->userns_fd < 0)
 			return start->userns_fd;
 	}
-	r = tree_plan(plan, how, start->userns_fd, &start->arena, launch, err);
+	r = tree_plan(&(struct tree){ plan, how, &start->arena, start->userns_fd }, launch, err);
 	if (r < 0)
 		return r;
 	r = channels_make(&start->channels, wall, true);

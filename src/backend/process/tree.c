@@ -20,8 +20,8 @@
 #define READ_ONLY (READ_WRITE | MOUNT_ATTR_RDONLY)
 
 /* Merged into /usr on most systems, then they are symlinks and stay symlinks. */
-static const char *const system_folders[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64",
-					      "libx32" };
+static const char *const system_folders[] = { "usr",   "bin",   "sbin",  "lib",
+					      "lib32", "lib64", "libx32" };
 
 static const struct {
 	const char *at;
@@ -51,10 +51,10 @@ static const struct {
 	{ "alternatives", ROOTFS_BIND },    { "fonts", ROOTFS_BIND },
 	{ "java-11-openjdk", ROOTFS_BIND }, { "java-17-openjdk", ROOTFS_BIND },
 	{ "java-21-openjdk", ROOTFS_BIND }, { "ld.so.conf.d", ROOTFS_BIND },
-	{ "ssl/certs", ROOTFS_BIND },	    { "ld.so.cache", ROOTFS_COPY },
-	{ "ld.so.conf", ROOTFS_COPY },	    { "localtime", ROOTFS_COPY },
-	{ "mime.types", ROOTFS_COPY },	    { "os-release", ROOTFS_COPY },
-	{ "protocols", ROOTFS_COPY },	    { "services", ROOTFS_COPY },
+	{ "ssl/certs", ROOTFS_BIND },       { "ld.so.cache", ROOTFS_COPY },
+	{ "ld.so.conf", ROOTFS_COPY },      { "localtime", ROOTFS_COPY },
+	{ "mime.types", ROOTFS_COPY },      { "os-release", ROOTFS_COPY },
+	{ "protocols", ROOTFS_COPY },       { "services", ROOTFS_COPY },
 	{ "ssl/openssl.cnf", ROOTFS_COPY }, { "timezone", ROOTFS_COPY },
 };
 
@@ -75,9 +75,9 @@ static const struct {
 
 /* World-readable entries that tell of the host or of other users' keys. Those that only uid 0
  * may open (kcore, timer_list) are closed by the id behind the sandbox. */
-static const char *const proc_covered[] = { "proc/keys",	  "proc/key-users",
+static const char *const proc_covered[] = { "proc/keys",          "proc/key-users",
 					    "proc/latency_stats", "proc/sched_debug",
-					    "proc/scsi",	  "proc/acpi" };
+					    "proc/scsi",          "proc/acpi" };
 
 /* State of one filling: the first failure sticks and ends the rest. */
 struct filling {
@@ -101,8 +101,8 @@ static struct rootfs_item *add(struct filling *f, enum rootfs_kind kind, const c
 	item = at && source ? rootfs_add(&f->launch->rootfs, kind, at, source) : NULL;
 	if (item)
 		return item;
-	f->result = csn_fail(f->err, -E2BIG, STAGE,
-			     "too many mounts and hidden files: at most %d", ROOTFS_ITEMS);
+	f->result = csn_fail(f->err, -E2BIG, STAGE, "too many mounts and hidden files: at most %d",
+			     ROOTFS_ITEMS);
 	return &f->sink;
 }
 
@@ -210,11 +210,12 @@ static int take_tree(struct filling *f, const char *host, uint64_t attributes)
 	if (r >= 0)
 		return fd_take(&fd);
 	errno = -r;
-	f->result = csn_fail(f->err, r, STAGE,
-			     fd < 0 ? "cannot take a view of %s: %m"
-				    : "%s lies on a file system whose ids cannot be mapped (%m): run "
-				      "caisson as an ordinary user, or copy the files elsewhere",
-			     host);
+	f->result =
+		csn_fail(f->err, r, STAGE,
+			 fd < 0 ? "cannot take a view of %s: %m"
+				: "%s lies on a file system whose ids cannot be mapped (%m): run "
+				  "caisson as an ordinary user, or copy the files elsewhere",
+			 host);
 	return -1;
 }
 
@@ -268,10 +269,16 @@ static void add_in_workspace(struct filling *f, enum rootfs_kind kind, const cha
 	}
 }
 
-int tree_plan(const struct plan *plan, const struct backend_start *how, int userns_fd,
-	      struct arena *arena, struct launch *launch, struct csn_error *err)
+int tree_plan(const struct tree *tree, struct launch *launch, struct csn_error *err)
 {
-	struct filling f = { plan, how, arena, launch, err, userns_fd, 0, { 0 } };
+	const struct plan *plan = tree->plan;
+	const struct backend_start *how = tree->how;
+	struct filling f = { .plan = plan,
+			     .how = how,
+			     .arena = tree->arena,
+			     .launch = launch,
+			     .err = err,
+			     .userns_fd = tree->userns_fd };
 
 	rootfs_init(&launch->rootfs, plan->limits.scratch_bytes);
 	allow(&f, "/", LANDLOCK_READ);

@@ -7,10 +7,17 @@
 #include "base/arena.h"
 #include "launch/launch.h"
 
+/* What a tree is made from. All borrowed. */
+struct tree {
+	const struct plan *plan;
+	const struct backend_start *how;
+	struct arena *arena; /* for texts */
+	int userns_fd;       /* started by root: host trees of the caller's are cloned here and
+			      * id-mapped through it; -1: the child clones them */
+};
+
 /*
- * Fills `launch->rootfs` and the Landlock rules from the plan (CONTRACTS, section 4).
- * Strings come from `arena` or are borrowed from plan and how. `userns_fd` >= 0: host trees of
- * the caller's are cloned here and id-mapped through it (started by root); -1: the child clones.
+ * Fills `launch->rootfs` and the Landlock rules (docs/platforms.md: what a program sees). Texts
+ * live in the arena or are borrowed from plan and how. 0 or -errno with a sentence.
  */
-int tree_plan(const struct plan *plan, const struct backend_start *how, int userns_fd,
-	      struct arena *arena, struct launch *launch, struct csn_error *err);
+int tree_plan(const struct tree *tree, struct launch *launch, struct csn_error *err);

@@ -1,0 +1,17 @@
+/*
+ * agent_fds - where descriptors lie when the agent begins
+ *
+ * The contract between whoever launches an agent and the agent: frames in and out, nothing, the
+ * socket on which a command announces its listener, and the files of the commands' control
+ * groups, to which a process writes "0" to enter. What a wall does not have is /dev/null.
+ */
+#pragma once
+
+enum {
+	AGENT_FD_IN = 0,
+	AGENT_FD_OUT = 1,
+	AGENT_FD_LISTENERS = 3,
+	AGENT_FD_ENTER = 4,
+	AGENT_FD_ENTER_COUNT = 3,
+	AGENT_FD_END = AGENT_FD_ENTER + AGENT_FD_ENTER_COUNT
+};
