@@ -22,16 +22,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (frame_peek(&in, 1 << 20, &payload, &length, NULL) == 1 && length > size - 5)
 		__builtin_trap();
-	if (term_decode(&arena, data + 1, size - 1, &term_limits, &term, NULL) == 0) {
+	if (term_decode(&arena, (struct term_input){ data + 1, size - 1 }, &term_limits, &term,
+			NULL) == 0) {
 		term_print(&term, text, sizeof text);
 		if (term_encode(&out, &term) < 0 ||
-		    term_decode(&arena, buf_at(&out), buf_size(&out), &term_limits, &again, NULL) <
-			    0 ||
+		    term_decode(&arena, (struct term_input){ buf_at(&out), buf_size(&out) },
+				&term_limits, &again, NULL) < 0 ||
 		    !term_equal(&term, &again))
 			__builtin_trap();
 	}
-	if (frame_decode(&arena, data + 1, size - 1, data[0] & 1 ? FROM_AGENT : FROM_MONITOR, &term,
-			 NULL) == FRAME_CALL &&
+	if (frame_decode(&arena, (struct term_input){ data + 1, size - 1 },
+			 data[0] & 1 ? FROM_AGENT : FROM_MONITOR, &term, NULL) == FRAME_CALL &&
 	    (verb = frame_find_verb(&term.items[2])))
 		frame_check_map(verb->args, &term.items[3], NULL);
 	return 0;

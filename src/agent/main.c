@@ -104,7 +104,7 @@ static int handle_payload(struct agent *agent, const uint8_t *payload, size_t si
 	int r;
 
 	arena_init(&arena, 64 << 20);
-	r = frame_decode(&arena, payload, size, FROM_MONITOR, &frame, &err);
+	r = frame_decode(&arena, (struct term_input){ payload, size }, FROM_MONITOR, &frame, &err);
 	if (r < 0)
 		return r;
 	return agent_handle(agent, r, &frame);

@@ -63,7 +63,7 @@ static int handle_one(const uint8_t *payload, size_t size, channel_fn handle, vo
 	int r;
 
 	arena_init(&arena, FRAME_QUOTA);
-	r = frame_decode(&arena, payload, size, FROM_AGENT, &frame, err);
+	r = frame_decode(&arena, (struct term_input){ payload, size }, FROM_AGENT, &frame, err);
 	return r < 0 ? r : handle(data, r, frame.items, err);
 }
 

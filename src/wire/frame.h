@@ -84,7 +84,7 @@ int frame_sniff(const uint8_t *payload, size_t size, enum frame_side side, struc
  * frame_sniff(), term_decode() and frame_check(): what a receiver does with a payload.
  * Index, -EBADMSG with a reason, or -ENOMEM. The term lives in the arena.
  */
-int frame_decode(struct arena *arena, const uint8_t *payload, size_t size, enum frame_side side,
+int frame_decode(struct arena *arena, struct term_input payload, enum frame_side side,
 		 struct term *ret_term, struct csn_error *err);
 
 /*

@@ -350,16 +350,16 @@ int frame_sniff(const uint8_t *payload, size_t size, enum frame_side side, struc
 	return index;
 }
 
-int frame_decode(struct arena *arena, const uint8_t *payload, size_t size, enum frame_side side,
+int frame_decode(struct arena *arena, struct term_input payload, enum frame_side side,
 		 struct term *ret_term, struct csn_error *err)
 {
-	int index = frame_sniff(payload, size, side, err);
+	int index = frame_sniff(payload.data, payload.size, side, err);
 	struct term term;
 	int r;
 
 	if (index < 0)
 		return index;
-	r = term_decode(arena, payload, size, &term_limits, &term, err);
+	r = term_decode(arena, payload, &term_limits, &term, err);
 	if (r == 0)
 		r = frame_check(&term, side, err);
 	if (r < 0)

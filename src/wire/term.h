@@ -65,12 +65,18 @@ struct term_limits {
 /* What frames use: 16 MiB, depth 64, 262,144 terms. */
 extern const struct term_limits term_limits;
 
+/* Bytes to decode, borrowed. */
+struct term_input {
+	const void *data;
+	size_t size;
+};
+
 /*
- * Decodes exactly `size` bytes. 0; -EBADMSG with the reason ("depth", "trailing bytes",
+ * Decodes exactly these bytes. 0; -EBADMSG with the reason ("depth", "trailing bytes",
  * "compressed term", …); -ENOMEM when the arena's quota is used up.
  */
-int term_decode(struct arena *arena, const void *bytes, size_t size,
-		const struct term_limits *limits, struct term *ret_term, struct csn_error *err);
+int term_decode(struct arena *arena, struct term_input input, const struct term_limits *limits,
+		struct term *ret_term, struct csn_error *err);
 
 /*
  * Appends version byte and term. 0, -E2BIG, -ENOMEM; nothing is left behind on failure.

@@ -496,19 +496,19 @@ static int decode_term(struct decoder *d, struct term *ret)
 	return kind->decode ? kind->decode(d, kind, ret) : refuse(d, "its tag is unknown");
 }
 
-int term_decode(struct arena *arena, const void *bytes, size_t size,
-		const struct term_limits *limits, struct term *ret_term, struct csn_error *err)
+int term_decode(struct arena *arena, struct term_input input, const struct term_limits *limits,
+		struct term *ret_term, struct csn_error *err)
 {
-	struct decoder d = { .arena = arena, .start = bytes, .at = bytes, .err = err };
+	struct decoder d = { .arena = arena, .start = input.data, .at = input.data, .err = err };
 	struct term term;
 	uint64_t version;
 	int r;
 
-	if (size > limits->size)
+	if (input.size > limits->size)
 		return refuse(&d, "size: it is too large");
 	if (limits->count == 0)
 		return refuse(&d, "count: it has too many elements");
-	d.end = d.start + size;
+	d.end = d.start + input.size;
 	d.depth = limits->depth;
 	d.count = limits->count - 1;
 	r = take_uint(&d, 1, &version);

@@ -61,7 +61,8 @@ static int decode(enum frame_side side, const char *body, size_t size, struct cs
 	arena_init(&arena, 1 << 20);
 	buf_init(&buf, 1 << 20);
 	CHECK(buf_add(&buf, "\x83", 1) == 0 && buf_add(&buf, body, size) == 0);
-	return frame_decode(&arena, buf_at(&buf), buf_size(&buf), side, &term, err);
+	return frame_decode(&arena, (struct term_input){ buf_at(&buf), buf_size(&buf) }, side,
+			    &term, err);
 }
 
 #define MONITOR(text) FROM_MONITOR, BYTES(text)
@@ -174,7 +175,8 @@ static int data_of(size_t size, struct csn_error *err)
 	emit_atom(&e, "stdout");
 	emit_binary(&e, bytes, size);
 	CHECK(emit_end(&e) == 0);
-	return frame_decode(&arena, buf_at(&buf) + 4, buf_size(&buf) - 4, FROM_AGENT, &term, err);
+	return frame_decode(&arena, (struct term_input){ buf_at(&buf) + 4, buf_size(&buf) - 4 },
+			    FROM_AGENT, &term, err);
 }
 
 /* The largest piece with the longest Ref fits; a byte more does not, nor a longer frame. */
@@ -193,7 +195,8 @@ static const char *check_exec(const char *body, size_t size, struct csn_error *e
 	struct term term, verb = { .type = TERM_ATOM, .bytes = { (const uint8_t *)"exec", 4 } };
 
 	arena_init(&arena, 1 << 20);
-	CHECK(term_decode(&arena, body, size, &term_limits, &term, err) == 0);
+	CHECK(term_decode(&arena, (struct term_input){ body, size }, &term_limits, &term, err) ==
+	      0);
 	return frame_check_map(frame_find_verb(&verb)->args, &term, err) == 0 ? "" : err->text;
 }
 
@@ -278,8 +281,9 @@ static void test_results(void)
 
 	arena_init(&arena, 1 << 20);
 	CHECK(term_decode(&arena,
-			  BYTES("\x83t\0\0\0\5w\11exit_codea\0w\6signalw\4nullw\7user_usa\1"
-				"w\11system_usa\1w\15max_rss_bytesa\1"),
+			  (struct term_input){
+				  BYTES("\x83t\0\0\0\5w\11exit_codea\0w\6signalw\4nullw\7user_usa\1"
+					"w\11system_usa\1w\15max_rss_bytesa\1") },
 			  &term_limits, &term, &err) == 0);
 	CHECK(frame_check_map(frame_verbs[0].result, &term, &err) == 0);
 	term.count -= 2;

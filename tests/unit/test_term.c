@@ -25,12 +25,13 @@ static void test_vectors(void)
 		arena_init(&arena, QUOTA);
 		buf_init(&buf, QUOTA);
 		printf("# %s\n", v->name);
-		CHECK(term_decode(&arena, v->bytes, v->size, &term_limits, &term, &err) == 0);
+		CHECK(term_decode(&arena, (struct term_input){ v->bytes, v->size }, &term_limits,
+				  &term, &err) == 0);
 		CHECK(term_encode(&buf, &term) == 0);
 		CHECK(!v->is_exact ||
 		      (buf_size(&buf) == v->size && memcmp(buf_at(&buf), v->bytes, v->size) == 0));
-		CHECK(term_decode(&arena, buf_at(&buf), buf_size(&buf), &term_limits, &again,
-				  &err) == 0);
+		CHECK(term_decode(&arena, (struct term_input){ buf_at(&buf), buf_size(&buf) },
+				  &term_limits, &again, &err) == 0);
 		CHECK(term_equal(&term, &again));
 		term_print(&term, text, sizeof text);
 		if (v->print)
@@ -49,8 +50,8 @@ static void test_cut(void)
 
 			arena_init(&arena, QUOTA);
 			memcpy(exact, term_vectors[i].bytes, size);
-			CHECK(term_decode(&arena, exact, size, &term_limits, &term, NULL) ==
-			      -EBADMSG);
+			CHECK(term_decode(&arena, (struct term_input){ exact, size }, &term_limits,
+					  &term, NULL) == -EBADMSG);
 			free(exact);
 		}
 	}
@@ -162,8 +163,9 @@ static void test_malformed(void)
 
 		arena_init(&arena, QUOTA);
 		printf("# row %zu: %s\n", i, malformed[i].why);
-		CHECK(term_decode(&arena, malformed[i].bytes, malformed[i].size, &term_limits,
-				  &term, &err) == -EBADMSG);
+		CHECK(term_decode(&arena,
+				  (struct term_input){ malformed[i].bytes, malformed[i].size },
+				  &term_limits, &term, &err) == -EBADMSG);
 		printf("# %s\n", err.text);
 		CHECK(strstr(err.text, malformed[i].why));
 	}
@@ -182,7 +184,8 @@ static void test_claims_allocate_nothing(void)
 		struct term term;
 
 		arena_init(&arena, SIZE_MAX);
-		CHECK(term_decode(&arena, claims[i], 16, &term_limits, &term, NULL) == -EBADMSG);
+		CHECK(term_decode(&arena, (struct term_input){ claims[i], 16 }, &term_limits, &term,
+				  NULL) == -EBADMSG);
 		CHECK(arena.used == 0);
 	}
 }
@@ -200,7 +203,8 @@ static int decode_nested(unsigned depth, const struct term_limits *limits, struc
 	for (unsigned i = 0; i < depth; i++)
 		CHECK(buf_add(&buf, "h\1", 2) == 0);
 	CHECK(buf_add(&buf, "j", 1) == 0);
-	return term_decode(&arena, buf_at(&buf), buf_size(&buf), limits, &term, err);
+	return term_decode(&arena, (struct term_input){ buf_at(&buf), buf_size(&buf) }, limits,
+			   &term, err);
 }
 
 static void test_depth(void)
@@ -222,21 +226,26 @@ static void test_count_and_size(void)
 	struct term term;
 
 	arena_init(&arena, QUOTA);
-	CHECK(term_decode(&arena, BYTES(five), &limits, &term, &err) == 0);
+	CHECK(term_decode(&arena, (struct term_input){ BYTES(five) }, &limits, &term, &err) == 0);
 	limits.count = 4;
-	CHECK(term_decode(&arena, BYTES(five), &limits, &term, &err) == -EBADMSG);
+	CHECK(term_decode(&arena, (struct term_input){ BYTES(five) }, &limits, &term, &err) ==
+	      -EBADMSG);
 	CHECK(strstr(err.text, "count"));
 	limits = (struct term_limits){ .size = sizeof five - 2, .depth = 1, .count = 5 };
-	CHECK(term_decode(&arena, BYTES(five), &limits, &term, &err) == -EBADMSG);
+	CHECK(term_decode(&arena, (struct term_input){ BYTES(five) }, &limits, &term, &err) ==
+	      -EBADMSG);
 	CHECK(strstr(err.text, "size"));
 	/* all levels together, not each of them */
 	limits = (struct term_limits){ .size = 100, .depth = 2, .count = 7 };
-	CHECK(term_decode(&arena, BYTES("\x83h\2h\2jjh\2jj"), &limits, &term, &err) == 0);
+	CHECK(term_decode(&arena, (struct term_input){ BYTES("\x83h\2h\2jjh\2jj") }, &limits, &term,
+			  &err) == 0);
 	limits.count = 6;
-	CHECK(term_decode(&arena, BYTES("\x83h\2h\2jjh\2jj"), &limits, &term, &err) == -EBADMSG);
+	CHECK(term_decode(&arena, (struct term_input){ BYTES("\x83h\2h\2jjh\2jj") }, &limits, &term,
+			  &err) == -EBADMSG);
 	CHECK(strstr(err.text, "count"));
 	limits = (struct term_limits){ .size = 100, .depth = 1, .count = 3 };
-	CHECK(term_decode(&arena, BYTES("\x83k\0\3abc"), &limits, &term, &err) == -EBADMSG);
+	CHECK(term_decode(&arena, (struct term_input){ BYTES("\x83k\0\3abc") }, &limits, &term,
+			  &err) == -EBADMSG);
 	CHECK(strstr(err.text, "count"));
 }
 
@@ -252,7 +261,8 @@ static void test_quota(void)
 		_cleanup_arena_ struct arena arena;
 
 		arena_init(&arena, quota);
-		r = term_decode(&arena, BYTES(map), &term_limits, &term, NULL);
+		r = term_decode(&arena, (struct term_input){ BYTES(map) }, &term_limits, &term,
+				NULL);
 		CHECK(r == 0 || term.type == TERM_OPAQUE);
 	}
 	CHECK(r == 0 && quota > 100);
@@ -279,8 +289,9 @@ static void test_many_keys(void)
 			emit_nil(&emit);
 		}
 		CHECK(emit_end(&emit) == 0);
-		CHECK(term_decode(&arena, buf_at(&buf) + 4, buf_size(&buf) - 4, &term_limits, &term,
-				  NULL) == (twice ? -EBADMSG : 0));
+		CHECK(term_decode(&arena,
+				  (struct term_input){ buf_at(&buf) + 4, buf_size(&buf) - 4 },
+				  &term_limits, &term, NULL) == (twice ? -EBADMSG : 0));
 	}
 }
 
@@ -288,7 +299,8 @@ static struct term decode(struct arena *arena, const char *bytes, size_t size)
 {
 	struct term term;
 
-	CHECK(term_decode(arena, bytes, size, &term_limits, &term, NULL) == 0);
+	CHECK(term_decode(arena, (struct term_input){ bytes, size }, &term_limits, &term, NULL) ==
+	      0);
 	return term;
 }
 
@@ -332,13 +344,16 @@ static void test_long_atoms(void)
 
 	arena_init(&arena, QUOTA);
 	memset(atom + 4, 'a', 256);
-	CHECK(term_decode(&arena, atom, sizeof atom, &term_limits, &term, &err) == -EBADMSG);
+	CHECK(term_decode(&arena, (struct term_input){ atom, sizeof atom }, &term_limits, &term,
+			  &err) == -EBADMSG);
 	CHECK(strstr(err.text, "too long"));
 	memcpy(atom + 4, "\xc3\xa9", 2); /* a character less */
-	CHECK(term_decode(&arena, atom, sizeof atom, &term_limits, &term, &err) == 0);
+	CHECK(term_decode(&arena, (struct term_input){ atom, sizeof atom }, &term_limits, &term,
+			  &err) == 0);
 	memset(atom + 4, 'a', 256);
 	atom[1] = 'd';
-	CHECK(term_decode(&arena, atom, sizeof atom, &term_limits, &term, &err) == -EBADMSG);
+	CHECK(term_decode(&arena, (struct term_input){ atom, sizeof atom }, &term_limits, &term,
+			  &err) == -EBADMSG);
 }
 
 /* What is too deep to be decoded again is not encoded, and nothing is left behind. */
