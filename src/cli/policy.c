@@ -141,6 +141,7 @@ int cli_policy_check(struct cli *cli)
 /* Applies all KEY=VALUE words, one after the other, to the bytes in memory. */
 static int set_all(const struct cli *cli, struct target *target, struct csn_error *err)
 {
+	struct policy_file file = { .name = target->path };
 	char key[64];
 	struct buf next;
 	const char *word;
@@ -155,8 +156,9 @@ static int set_all(const struct cli *cli, struct target *target, struct csn_erro
 					"\"%s\" is not KEY=VALUE, as in limits.command=10m", word);
 		snprintf(key, sizeof key, "%.*s", (int)length, word);
 		buf_init(&next, POLICY_MAX_BYTES);
-		r = policy_set(target->path, buf_at(&target->bytes), buf_size(&target->bytes), key,
-			       word + length + 1, &next, err);
+		file.bytes = buf_at(&target->bytes);
+		file.size = buf_size(&target->bytes);
+		r = policy_set(&file, key, word + length + 1, &next, err);
 		buf_done(r < 0 ? &next : &target->bytes);
 		if (r == 0)
 			target->bytes = next;

@@ -135,23 +135,23 @@ void plan_done(struct plan *plan)
 	*plan = (struct plan){ 0 };
 }
 
-int plan_note(struct plan *plan, const char *what, const char *old, const char *now,
-	      const char *where, bool loosens)
+int plan_note(struct plan *plan, const struct plan_note *note)
 {
-	struct plan_note note = { .loosens = loosens };
+	struct arena *arena = &plan->arena;
+	struct plan_note copy = { .loosens = note->loosens };
 	struct plan_note *notes;
 
-	note.what = arena_text(&plan->arena, what);
-	note.old = arena_text(&plan->arena, old);
-	note.now = arena_text(&plan->arena, now);
-	note.where = arena_text(&plan->arena, where);
+	copy.what = arena_text(arena, note->what);
+	copy.old = arena_text(arena, note->old);
+	copy.now = arena_text(arena, note->now);
+	copy.where = arena_text(arena, note->where);
 	/* A few dozen notes at most: a copy for each is cheaper than a second size. */
-	notes = arena_array(&plan->arena, plan->note_count + 1, sizeof *notes);
-	if (!note.what || !note.old || !note.now || !note.where || !notes)
+	notes = arena_array(arena, plan->note_count + 1, sizeof *notes);
+	if (!copy.what || !copy.old || !copy.now || !copy.where || !notes)
 		return -ENOMEM;
 	if (plan->note_count)
 		memcpy(notes, plan->notes, plan->note_count * sizeof *notes);
-	notes[plan->note_count] = note;
+	notes[plan->note_count] = copy;
 	plan->notes = notes;
 	plan->note_count++;
 	return 0;

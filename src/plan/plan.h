@@ -140,9 +140,8 @@ void plan_done(struct plan *plan);
 /* Built-in limits of a tier. */
 struct plan_limits plan_default_limits(enum plan_tier tier);
 
-/* Adds a note; strings are copied. 0 or -ENOMEM. */
-int plan_note(struct plan *plan, const char *what, const char *old, const char *now,
-	      const char *where, bool loosens);
+/* Adds a note; its texts are copied. 0 or -ENOMEM. */
+int plan_note(struct plan *plan, const struct plan_note *note);
 
 /* Sets `required` from everything else in the plan. */
 void plan_require(struct plan *plan);

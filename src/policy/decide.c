@@ -58,12 +58,21 @@ static bool is_same(struct decision *d, enum key_id id, const struct plan *a, co
 int decide_note(struct decision *d, enum key_id id, const struct plan *before, const char *where,
 		bool loosens)
 {
+	struct plan_note note = { policy_keys[id].path, .where = where, .loosens = loosens };
+
 	if (is_same(d, id, before, d->plan))
 		return 0;
-	if (plan_note(d->plan, policy_keys[id].path, decide_shown(d, id, before),
-		      decide_shown(d, id, d->plan), where, loosens) < 0)
-		return decide_no_memory(d);
-	return 0;
+	note.old = decide_shown(d, id, before);
+	note.now = decide_shown(d, id, d->plan);
+	return plan_note(d->plan, &note) < 0 ? decide_no_memory(d) : 0;
+}
+
+int decide_note_tier(struct decision *d, enum plan_tier old, enum plan_tier now, const char *where)
+{
+	struct plan_note note = { "tier", plan_tier_name(old), plan_tier_name(now), where,
+				  .loosens = now < old };
+
+	return !where || plan_note(d->plan, &note) < 0 ? decide_no_memory(d) : 0;
 }
 
 static int join(struct decision *d, const char *folder, const char *path, const char *where,
@@ -241,17 +250,11 @@ static int apply_key(struct decision *d, enum key_id id)
 static int apply_tier(struct decision *d)
 {
 	const struct policy_value *value = &d->policy->values[KEY_TIER];
-	struct plan shown = *d->plan;
-	const char *where, *name = plan_tier_name((enum plan_tier)value->number);
+	enum plan_tier tier = (enum plan_tier)value->number;
 
-	shown.tier = (enum plan_tier)value->number;
-	if (!value->is_set || shown.tier == TIER_BALANCED)
+	if (!value->is_set || tier == TIER_BALANCED)
 		return 0;
-	where = decide_place(d, value->mark);
-	if (!where || plan_note(d->plan, "tier", plan_tier_name(TIER_BALANCED), name, where,
-				shown.tier < TIER_BALANCED) < 0)
-		return decide_no_memory(d);
-	return 0;
+	return decide_note_tier(d, TIER_BALANCED, tier, decide_place(d, value->mark));
 }
 
 static int apply_file(struct decision *d)
@@ -290,6 +293,15 @@ static void mark_strict(struct decision *d, bool by_rule)
 	d->plan->local_is_trusted = d->plan->tier == TIER_LOCAL;
 }
 
+/* A rule of strict_when only raises. */
+static int note_rule(struct decision *d, enum plan_tier tier, const struct policy_item *rule)
+{
+	const struct policy_value *value = &d->policy->values[KEY_TIER];
+	enum plan_tier old = value->is_set ? (enum plan_tier)value->number : TIER_BALANCED;
+
+	return decide_note_tier(d, old, tier, decide_place(d, rule->mark));
+}
+
 static int fill_plan(struct decision *d, enum plan_tier tier, const struct policy_item *rule)
 {
 	struct plan *plan = d->plan;
@@ -308,16 +320,10 @@ static int fill_plan(struct decision *d, enum plan_tier tier, const struct polic
 		code = apply_file(d);
 	if (code < 0)
 		return code;
-	if (rule) {
-		const char *where = decide_place(d, rule->mark);
-		bool has_tier = d->policy->values[KEY_TIER].is_set;
-		enum plan_tier old = has_tier ? (enum plan_tier)d->policy->values[KEY_TIER].number
-					      : TIER_BALANCED;
-
-		if (!where || plan_note(plan, "tier", plan_tier_name(old), plan_tier_name(tier),
-					where, false) < 0)
-			return decide_no_memory(d);
-	}
+	if (rule)
+		code = note_rule(d, tier, rule);
+	if (code < 0)
+		return code;
 	d->granted = *plan;
 	code = decide_flags(d);
 	return code < 0 ? code : decide_places(d);

@@ -39,6 +39,9 @@ int decide_store(struct decision *d, enum key_id id, const struct policy_value *
 int decide_note(struct decision *d, enum key_id id, const struct plan *before, const char *where,
 		bool loosens);
 
+/* Notes another tier; it loosens if it is lower. -ENOMEM, also for a NULL `where`. */
+int decide_note_tier(struct decision *d, enum plan_tier old, enum plan_tier now, const char *where);
+
 /* A key's value for a message, in the plan's arena; never NULL. */
 const char *decide_shown(struct decision *d, enum key_id id, const struct plan *plan);
 

@@ -490,10 +490,7 @@ static int note_tier(struct decision *d)
 	if (!d->request->tier || plan_tier_parse(d->request->tier, &asked, NULL) < 0 ||
 	    asked == old || asked != d->plan->tier)
 		return 0;
-	if (plan_note(d->plan, "tier", plan_tier_name(old), plan_tier_name(asked), "--tier",
-		      asked < old) < 0)
-		return decide_no_memory(d);
-	return 0;
+	return decide_note_tier(d, old, asked, "--tier");
 }
 
 int decide_flags(struct decision *d)

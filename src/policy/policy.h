@@ -93,9 +93,16 @@ int policy_render(const struct plan *plan, struct buf *ret_yaml);
 /* The commented file of `policy init`. */
 const char *policy_template(void);
 
+/* A file as it was read; nothing is owned. */
+struct policy_file {
+	const char *name; /* for messages */
+	const void *bytes;
+	size_t size;
+};
+
 /*
- * Rewrites `bytes` with one scalar changed ("limits.command", "10m"), comments and layout
+ * Rewrites the file's bytes with one scalar changed ("limits.command", "10m"), comments and layout
  * kept; the result is parsed before it is returned, so a wrong value changes nothing.
  */
-int policy_set(const char *name, const void *bytes, size_t size, const char *key, const char *value,
+int policy_set(const struct policy_file *file, const char *key, const char *value,
 	       struct buf *ret_yaml, struct csn_error *err);

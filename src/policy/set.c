@@ -13,9 +13,8 @@
 #include "base/str.h"
 
 struct edit {
-	const char *name;
-	const uint8_t *bytes;
-	size_t size;
+	const struct policy_file *file;
+	const uint8_t *bytes; /* of the file */
 	const struct policy *policy;
 	const struct key *key;
 	const char *value;
@@ -25,8 +24,8 @@ struct edit {
 
 static int refuse(const struct edit *e, const char *why)
 {
-	return csn_fail(e->err, -EINVAL, "policy", "%.120s: %s %s; edit the file by hand", e->name,
-			e->key->path, why);
+	return csn_fail(e->err, -EINVAL, "policy", "%.120s: %s %s; edit the file by hand",
+			e->file->name, e->key->path, why);
 }
 
 /* The value as YAML: texts quoted where they must be, the rest as given, if it is a word. */
@@ -40,7 +39,7 @@ static int add_value(const struct edit *e)
 		return key_show_text(e->value, e->out);
 	if (!*e->value || e->value[strspn(e->value, word)])
 		return csn_fail(e->err, -EINVAL, "policy",
-				"%.120s: %s: not a usable value, expected %s", e->name,
+				"%.120s: %s: not a usable value, expected %s", e->file->name,
 				e->key->path, e->key->expected);
 	return buf_add_text(e->out, e->value);
 }
@@ -57,7 +56,7 @@ static int splice(const struct edit *e, size_t from, size_t to, const char *befo
 		code = add_value(e);
 	if (code == 0)
 		code = buf_add_text(e->out, after);
-	return code < 0 ? code : buf_add(e->out, e->bytes + to, e->size - to);
+	return code < 0 ? code : buf_add(e->out, e->bytes + to, e->file->size - to);
 }
 
 /* A new entry at the head of a map that is there: it needs no look at what follows. */
@@ -84,8 +83,8 @@ static int append(const struct edit *e)
 {
 	const struct node *root = e->policy->root;
 	size_t n = key_section(e->key), indent = root->first->key_mark.column - 1;
-	bool has_newline = e->size && e->bytes[e->size - 1] == '\n';
-	int code = buf_add(e->out, e->bytes, e->size);
+	bool has_newline = e->file->size && e->bytes[e->file->size - 1] == '\n';
+	int code = buf_add(e->out, e->bytes, e->file->size);
 
 	if (code == 0 && !has_newline)
 		code = buf_add_byte(e->out, '\n');
@@ -141,7 +140,7 @@ static int check_result(const struct edit *e)
 {
 	struct policy *again = NULL;
 	bool is_set;
-	int code = policy_parse(e->name, buf_at(e->out), buf_size(e->out), &again, e->err);
+	int code = policy_parse(e->file->name, buf_at(e->out), buf_size(e->out), &again, e->err);
 
 	if (code < 0)
 		return code;
@@ -150,13 +149,13 @@ static int check_result(const struct edit *e)
 	return is_set ? 0 : refuse(e, "cannot be placed in this layout");
 }
 
-int policy_set(const char *name, const void *bytes, size_t size, const char *key, const char *value,
+int policy_set(const struct policy_file *file, const char *key, const char *value,
 	       struct buf *ret_yaml, struct csn_error *err)
 {
 	struct policy *policy = NULL;
 	enum key_id id = key_find(key);
 	_cleanup_buf_ struct buf out;
-	struct edit e = { name, bytes, size, NULL, NULL, value, &out, err };
+	struct edit e = { file, file->bytes, NULL, NULL, value, &out, err };
 	char shown[NODE_SHOWN];
 	int code;
 
@@ -167,7 +166,7 @@ int policy_set(const char *name, const void *bytes, size_t size, const char *key
 			"no key %s, expected one such as limits.command; caisson policy show "
 			"lists them",
 			node_show(key, shown));
-	code = policy_parse(name, bytes, size, &policy, err);
+	code = policy_parse(file->name, file->bytes, file->size, &policy, err);
 	if (code < 0)
 		return code;
 	e.policy = policy;

@@ -197,7 +197,7 @@ static void test_notes(void)
 	CHECK(plan_init(&plan, TIER_BALANCED) == 0);
 	for (size_t i = 0; i < 300; i++) {
 		snprintf(name, sizeof name, "key%zu", i);
-		CHECK(plan_note(&plan, name, "a", "b", "--x", i & 1) == 0);
+		CHECK(plan_note(&plan, &(struct plan_note){ name, "a", "b", "--x", i & 1 }) == 0);
 	}
 	name[0] = 0;
 	CHECK(plan.note_count == 300);

@@ -67,8 +67,8 @@ static int everything(void)
 	if (code == 0)
 		code = policy_render(&plan, &text);
 	if (code == 0)
-		code = policy_set("p.yaml", yaml, sizeof yaml - 1, "limits.memory", "1MiB", &edited,
-				  &err);
+		code = policy_set(&(struct policy_file){ "p.yaml", yaml, sizeof yaml - 1 },
+				  "limits.memory", "1MiB", &edited, &err);
 	plan_done(&plan);
 	policy_free(policy);
 	return code;

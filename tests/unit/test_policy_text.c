@@ -208,8 +208,8 @@ static void test_set(void)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		_cleanup_buf_ struct buf out = { .max = 1 << 16 };
 		struct csn_error err = { 0 };
-		int code = policy_set("p.yaml", rows[i].before, strlen(rows[i].before), rows[i].key,
-				      rows[i].value, &out, &err);
+		struct policy_file file = { "p.yaml", rows[i].before, strlen(rows[i].before) };
+		int code = policy_set(&file, rows[i].key, rows[i].value, &out, &err);
 		bool is_good = rows[i].after ? code == 0 && str_is(buf_text(&out), rows[i].after)
 					     : code < 0 && buf_size(&out) == 0 && err.text[0] &&
 						       !strchr(err.text, 0x1b);
