@@ -27,14 +27,14 @@
 
 enum { COPY_PIECE = 64 << 10 };
 
+/* Where the scratch file system lies: beneath /tmp, its own part, which is attached last. */
+static const char scratch_place[] = "tmp";
 static const char parts_dir[] = "run/caisson"; /* empty file, empty folder, overlay layers */
 
 void rootfs_init(struct rootfs *rootfs, uint64_t scratch_bytes)
 {
 	rootfs->count = 0;
 	rootfs->scratch_bytes = scratch_bytes;
-	rootfs->scratch_inodes = 0;
-	rootfs->scratch_fd = -1;
 }
 
 void rootfs_done(struct rootfs *rootfs)
@@ -43,7 +43,6 @@ void rootfs_done(struct rootfs *rootfs)
 		rootfs->items[i].fd = fd_close(rootfs->items[i].fd);
 		rootfs->items[i].layer_fd = fd_close(rootfs->items[i].layer_fd);
 	}
-	rootfs->scratch_fd = fd_close(rootfs->scratch_fd);
 	rootfs->count = 0;
 }
 
@@ -334,11 +333,10 @@ static int attach_tree(int root_fd, struct rootfs_item *item, struct csn_error *
 /* One part of the scratch file system; all parts share its size. */
 static int attach_scratch(int root_fd, struct rootfs_item *item, struct csn_error *err)
 {
-	char path[64];
-	_cleanup_fd_ int fd = -1;
+	_cleanup_fd_ int scratch_fd =
+		openat(root_fd, scratch_place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_fd_ int fd = mounts_clone(scratch_fd, item->source);
 
-	snprintf(path, sizeof path, "%s/scratch/%s", parts_dir, item->source);
-	fd = mounts_clone(root_fd, path);
 	if (fd < 0)
 		return target_failed(item, fd, err);
 	return attach(root_fd, item, fd, err);
@@ -432,40 +430,32 @@ static const maker makers[] = {
 	[ROOTFS_FREEZE] = freeze,          [ROOTFS_OVERLAY] = attach_overlay,
 };
 
-static int make_parts(int root_fd, struct rootfs *rootfs, int scratch_tree)
+/* The file system is attached where one of its own parts will cover it: unmounting it again
+ * would wait for the kernel (a grace period, up to a millisecond). */
+static int make_scratch(int root_fd, int scratch_tree)
+{
+	_cleanup_fd_ int fd = -1;
+
+	if (mkdirat(root_fd, scratch_place, 0755) < 0 ||
+	    mounts_attach(scratch_tree, root_fd, scratch_place) < 0)
+		return -EINVAL;
+	fd = openat(root_fd, scratch_place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || mkdirat(fd, "tmp", 01777) < 0 || mkdirat(fd, "shm", 01777) < 0 ||
+	    mkdirat(fd, "tmp/home", 0755) < 0)
+		return -errno;
+	return 0;
+}
+
+static int make_parts(int root_fd, int scratch_tree)
 {
 	_cleanup_fd_ int file_fd = -1;
 
 	if (mkdirat(root_fd, "run", 0755) < 0 || mkdirat(root_fd, parts_dir, 0755) < 0 ||
-	    mkdirat(root_fd, "run/caisson/scratch", 0755) < 0 ||
 	    mkdirat(root_fd, "run/caisson/hidden-folder", 0) < 0)
 		return -errno;
 	file_fd = openat(root_fd, "run/caisson/hidden-file",
 			 O_CREAT | O_EXCL | O_RDONLY | O_CLOEXEC, 0);
-	if (file_fd < 0)
-		return -errno;
-	if (mounts_attach(scratch_tree, root_fd, "run/caisson/scratch") < 0)
-		return -EINVAL;
-	rootfs->scratch_fd =
-		openat(root_fd, "run/caisson/scratch", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (rootfs->scratch_fd < 0)
-		return -errno;
-	if (mkdirat(rootfs->scratch_fd, "tmp", 01777) < 0 ||
-	    mkdirat(rootfs->scratch_fd, "shm", 01777) < 0 ||
-	    mkdirat(rootfs->scratch_fd, "tmp/home", 0755) < 0)
-		return -errno;
-	return fchmodat(rootfs->scratch_fd, "tmp", 01777, 0) < 0 ||
-			       fchmodat(rootfs->scratch_fd, "shm", 01777, 0) < 0
-		       ? -errno
-		       : 0;
-}
-
-/* The scratch file system's own attachment goes; its parts stay. */
-static int drop_parts(int root_fd)
-{
-	if (fchdir(root_fd) < 0 || umount2("run/caisson/scratch", MNT_DETACH) < 0)
-		return -errno;
-	return unlinkat(root_fd, "run/caisson/scratch", AT_REMOVEDIR) < 0 ? -errno : 0;
+	return file_fd < 0 ? -errno : make_scratch(root_fd, scratch_tree);
 }
 
 static int new_tmpfs(uint64_t bytes, uint64_t inodes)
@@ -519,15 +509,13 @@ int rootfs_enter(struct rootfs *rootfs, struct csn_error *err)
 	if (mounts_attach(root_tree, AT_FDCWD, "/usr") < 0)
 		return csn_fail(err, -EIO, STAGE, "cannot attach the new root: %m");
 	root_fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	r = root_fd < 0 ? -errno : make_parts(root_fd, rootfs, scratch_tree);
+	r = root_fd < 0 ? -errno : make_parts(root_fd, scratch_tree);
 	if (r < 0)
 		return csn_fail(err, r, STAGE, "cannot make the parts of the root");
 	r = make_all(rootfs, root_fd, err);
 	if (r < 0)
 		return r;
-	r = drop_parts(root_fd);
-	if (r >= 0)
-		r = mounts_pivot(root_fd);
+	r = mounts_pivot(root_fd);
 	if (r >= 0)
 		r = mounts_set_one(AT_FDCWD, "/", BASE_ATTRIBUTES | MOUNT_ATTR_RDONLY);
 	umask(022);

@@ -59,8 +59,6 @@ struct rootfs {
 	struct rootfs_item items[ROOTFS_ITEMS];
 	size_t count;
 	uint64_t scratch_bytes;
-	uint64_t scratch_inodes;
-	int scratch_fd; /* in the child: O_PATH of the scratch file system, kept for the monitor */
 };
 
 /* An empty list; scratch of that size. */

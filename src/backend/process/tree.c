@@ -179,14 +179,15 @@ static void add_devices(struct filling *f)
 	allow(f, "/dev", LANDLOCK_DEVICE);
 }
 
+/* /tmp comes last: it covers the file system that it is a part of. */
 static void add_scratch(struct filling *f)
 {
 	const char *at = f->plan->scratch_at + 1;
 
 	add(f, ROOTFS_SCRATCH, "dev/shm", "shm")->is_system = true;
-	add(f, ROOTFS_SCRATCH, "tmp", "tmp")->is_system = true;
 	if (!str_is(at, "tmp"))
 		add(f, ROOTFS_SCRATCH, at, "tmp");
+	add(f, ROOTFS_SCRATCH, "tmp", "tmp")->is_system = true;
 	allow(f, "/dev/shm", LANDLOCK_SCRATCH);
 	allow(f, "/tmp", LANDLOCK_SCRATCH);
 	allow(f, f->plan->scratch_at, LANDLOCK_SCRATCH);
