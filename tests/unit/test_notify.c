@@ -273,6 +273,7 @@ static void start(bool as_user)
 	CHECK(mkdtemp(workspace) && mkdtemp(writable));
 	CHECK(chmod(workspace, 0777) == 0 && chmod(writable, 0777) == 0);
 	if (as_user && geteuid() == 0) {
+		CHECK(chown(workspace, USER, USER) == 0 && chown(writable, USER, USER) == 0);
 		CHECK(setgroups(0, NULL) == 0 && setresgid(USER, USER, USER) == 0);
 		CHECK(setresuid(USER, USER, USER) == 0);
 		prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
