@@ -116,6 +116,9 @@ bool record_is_id(const char *text);
  */
 int record_open(struct record *record, const char *root, struct csn_error *err);
 
+/* The same under an id that record_make_id() made; -EEXIST when there is such a run. */
+int record_open_as(struct record *record, const char *root, const char *id, struct csn_error *err);
+
 /*
  * Continues the chain of an existing run (a job's resume) in the same folder. A line that a
  * crash cut short is removed; a chain that does not verify is refused with -EBADMSG, a run

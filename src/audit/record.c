@@ -83,13 +83,19 @@ static int lock_folder(int fd, int how)
 	return r < 0 && errno == EWOULDBLOCK ? -EBUSY : 0;
 }
 
-/* Makes the run's folder under a new id. Even a clock that stands still gives no id twice. */
-static int make_folder(struct record *record, struct csn_error *err)
+/* Makes the run's folder under `id`, NULL: a new one. A clock that stands still gives none twice. */
+static int make_folder(struct record *record, const char *id, struct csn_error *err)
 {
 	int r = -EEXIST;
 
-	for (int i = 0; i < ID_TRIES && r == -EEXIST; i++) {
-		r = record_make_id(record->run_id, sizeof record->run_id);
+	if (id && !record_is_id(id))
+		return csn_fail(err, -EINVAL, "record", "%.40s is no run id", id);
+	for (int i = 0; i < (id ? 1 : ID_TRIES) && r == -EEXIST; i++) {
+		r = 0;
+		if (id)
+			memcpy(record->run_id, id, strlen(id) + 1);
+		else
+			r = record_make_id(record->run_id, sizeof record->run_id);
 		if (r == 0 && mkdirat(record->root_fd, record->run_id, 0700) < 0)
 			r = -errno;
 	}
@@ -133,12 +139,17 @@ static void reset(struct record *record)
 
 int record_open(struct record *record, const char *root, struct csn_error *err)
 {
+	return record_open_as(record, root, NULL, err);
+}
+
+int record_open_as(struct record *record, const char *root, const char *id, struct csn_error *err)
+{
 	int r;
 
 	reset(record);
 	r = files_open_root(root, true, &record->root_fd, err);
 	if (r == 0)
-		r = make_folder(record, err);
+		r = make_folder(record, id, err);
 	if (r == 0)
 		r = make_chain(record, err);
 	if (r < 0)

@@ -200,9 +200,7 @@ static int open_record(struct run *run)
 
 	if (!run->setup->run_root)
 		return 0;
-	r = record_open(&run->record, run->setup->run_root, &run->error);
-	if (r >= 0)
-		snprintf(run->sandbox_id, sizeof run->sandbox_id, "%s", run->record.run_id);
+	r = record_open_as(&run->record, run->setup->run_root, run->sandbox_id, &run->error);
 	return r;
 }
 
@@ -340,6 +338,19 @@ static int run_started(struct run *run)
 	return run_send_call(run);
 }
 
+/* Old records go by themselves; a running, a kept or an unfinished one never does. */
+static void retain(const struct run *run)
+{
+	static const struct retention bounds = { .runs = 200,
+						 .age_ms = UINT64_C(7) * 24 * 3600 * 1000,
+						 .bytes = UINT64_C(1) << 30 };
+	_cleanup_fd_ int root_fd = -1;
+
+	if (record_open_root(run->setup->run_root, &root_fd, NULL) >= 0 &&
+	    record_retain_is_due(root_fd, &bounds, run->sandbox_id))
+		record_retain(root_fd, &bounds, NULL);
+}
+
 static void run_done(struct run *run)
 {
 	cleaner_clean(&run->work);
@@ -371,6 +382,8 @@ int run_execute(const struct run_setup *setup, struct run_outcome *ret_outcome)
 	if (ret_outcome->result && run.record.dir_fd >= 0)
 		ret_outcome->is_recorded =
 			record_close(&run.record, ret_outcome->result, NULL) >= 0;
+	if (ret_outcome->is_recorded)
+		retain(&run);
 	signal = run.signal ? run.signal : run.end_signal;
 	if (run.ending == END_CANCELLED)
 		signal = run.end_signal;

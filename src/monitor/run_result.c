@@ -51,10 +51,10 @@ static json_t *mounts_json(const struct plan *plan)
 	json_t *array = json_array();
 
 	if (plan->workspace.host)
-		json_array_append_new(array,
-				      json_pack("{s:s, s:s, s:s}", "host", plan->workspace.host,
-						"at", plan->workspace.at, "mode",
-						plan_access_name(plan->workspace.access)));
+		json_array_append_new(
+			array, json_pack("{s:s, s:s, s:s, s:b}", "host", plan->workspace.host, "at",
+					 plan->workspace.at, "mode",
+					 plan_access_name(plan->workspace.access), "workspace", 1));
 	for (size_t i = 0; i < plan->mount_count; i++)
 		json_array_append_new(array,
 				      json_pack("{s:s, s:s, s:s}", "host", plan->mounts[i].host,
@@ -144,12 +144,20 @@ static json_t *host_json(void)
 			 "landlock_abi", landlock_abi(), "caisson", CAISSON_VERSION);
 }
 
+static json_t *text_or_null(const char *text)
+{
+	return text && *text ? redact_text(NULL, text, strlen(text)) : json_null();
+}
+
 static json_t *policy_json(const struct plan *plan)
 {
-	return json_pack("{s:o, s:o, s:b}", "path",
-			 plan->policy_path ? json_string(plan->policy_path) : json_null(), "sha256",
-			 plan->policy_sha256[0] ? json_string(plan->policy_sha256) : json_null(),
-			 "trusted", plan->policy_is_trusted);
+	bool is_known = plan->policy_is_modified >= 0 && plan->policy_commit;
+
+	return json_pack("{s:o, s:o, s:b, s:o, s:o}", "path", text_or_null(plan->policy_path),
+			 "sha256", text_or_null(plan->policy_sha256), "trusted",
+			 plan->policy_is_trusted, "commit", text_or_null(plan->policy_commit),
+			 "modified",
+			 is_known ? json_boolean(plan->policy_is_modified) : json_null());
 }
 
 static json_t *error_json(const struct csn_error *err)
@@ -207,7 +215,9 @@ json_t *run_result(struct run *run)
 	add_observed(run, result);
 	json_object_set_new(result, "limits", limits_json(run));
 	json_object_set_new(result, "mounts", mounts_json(plan));
+	json_object_set_new(result, "hide", texts((const char *const *)plan->workspace.hide));
 	json_object_set_new(result, "hidden", texts(run->hidden));
+	json_object_set_new(result, "protect", texts((const char *const *)plan->workspace.protect));
 	json_object_set_new(result, "protect_not_enforced", texts(run->protect.not_enforced));
 	json_object_set_new(result, "network", json_string(plan_network_name(plan->network)));
 	json_object_set_new(result, "policy", policy_json(plan));
