@@ -89,6 +89,24 @@ static int choose_named(const struct plan *plan, const struct backend **ret_back
 	return try_backend(plan, backend, ret_report, err);
 }
 
+/* What no wall of this build can do, said before one is looked for. */
+static int check_plan(const struct plan *plan, struct csn_error *err)
+{
+	if (plan->network == NETWORK_ALLOW || plan->network == NETWORK_ENGINE)
+		return csn_fail(
+			err, -ENOTSUP, "network",
+			"network mode %s is not available in this build: there is no "
+			"filtering proxy and no container engine behind these walls. Use none "
+			"or loopback",
+			plan_network_name(plan->network));
+	if (plan->needs_approval)
+		return csn_fail(
+			err, -ENOTSUP, "approval",
+			"the policy asks for a recorded approval before this runs, and this "
+			"build has no way to give one: nothing was started");
+	return 0;
+}
+
 /* May "any" take this wall for this tier? landlock serves tier auto only, local only itself. */
 static bool is_candidate(const struct plan *plan, const struct backend *backend)
 {
@@ -100,14 +118,20 @@ static bool is_candidate(const struct plan *plan, const struct backend *backend)
 int backend_choose(const struct plan *plan, const struct backend **ret_backend,
 		   struct backend_report *ret_report, struct csn_error *err)
 {
-	int r = 0;
+	int r = check_plan(plan, err);
 
+	if (r < 0)
+		return r;
 	if (!str_is(plan->backend, "any"))
 		return choose_named(plan, ret_backend, ret_report, err);
 	for (const struct backend *const *b = backends; *b; b++) {
 		if (!is_candidate(plan, *b))
 			continue;
 		r = try_backend(plan, *b, ret_report, err);
+		if (r >= 0 && plan->tier == TIER_AUTO && (*b)->attempt && (*b)->attempt() < 0)
+			r = csn_fail(err, -ENOTSUP, "backend",
+				     "the %s wall cannot be had here: namespaces are forbidden",
+				     (*b)->name);
 		if (r < 0)
 			continue;
 		*ret_backend = *b;

@@ -53,6 +53,7 @@ struct backend_start {
 	const char *scratch_dir; /* host folder for scratch where the wall has no view of its own */
 	const char *cow_dir;     /* absolute host folder for upper/ and work/, NULL without cow */
 	int agent_fd;            /* the agent's executable, opened O_PATH|O_CLOEXEC */
+	int clone_group;         /* directory for CLONE_INTO_CGROUP (v2), -1: none */
 	int agent_enter[3];      /* files to which a process writes "0" to enter the agent's */
 	int cmd_enter[3];        /* and the commands' control groups; -1: none */
 	uint64_t data_bytes;     /* RLIMIT_DATA of each process where no controller limits memory;
@@ -71,6 +72,9 @@ struct backend {
 	bool has_view;                   /* paths inside are its own; false: they are the host's */
 	bool is_contained;               /* the end of its first process ends every other */
 	void (*probe)(struct backend_report *ret_report);
+	/* Tries what probe() only reads: asked before a weaker wall of the same tier is taken, and
+	 * by doctor. 0 or -errno; NULL: nothing to try. */
+	int (*attempt)(void);
 	int (*start)(const struct plan *plan, const struct backend_start *how,
 		     struct wall *ret_wall, struct csn_error *err);
 };

@@ -126,13 +126,19 @@ int limits_open(struct limits *limits, const struct plan *plan, const char *id,
 	return check_hard(limits, &probe, err);
 }
 
+int limits_clone_fd(const struct limits *limits)
+{
+	return limits->has_group ? cgroup_clone_fd(&limits->group, CGROUP_AGENT) : -1;
+}
+
 void limits_enter_fds(const struct limits *limits, int ret_agent[3], int ret_cmd[3])
 {
 	for (int i = 0; i < 3; i++)
 		ret_agent[i] = ret_cmd[i] = -1;
 	if (!limits->has_group)
 		return;
-	cgroup_enter_fds(&limits->group, CGROUP_AGENT, ret_agent);
+	if (limits_clone_fd(limits) < 0)
+		cgroup_enter_fds(&limits->group, CGROUP_AGENT, ret_agent);
 	cgroup_enter_fds(&limits->group, CGROUP_CMD, ret_cmd);
 }
 

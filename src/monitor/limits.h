@@ -40,6 +40,9 @@ int limits_open(struct limits *limits, const struct plan *plan, const char *id,
 /* Files for a process to enter (-1: none), for struct backend_start. */
 void limits_enter_fds(const struct limits *limits, int ret_agent[3], int ret_cmd[3]);
 
+/* v2: the agent's group, for CLONE_INTO_CGROUP; -1: none. Borrowed. */
+int limits_clone_fd(const struct limits *limits);
+
 /* RLIMIT_DATA for each process: PLAN_UNLIMITED where a controller holds memory. */
 uint64_t limits_data_bytes(const struct limits *limits);
 

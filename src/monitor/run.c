@@ -255,6 +255,7 @@ static int start_wall(struct run *run)
 	if (r < 0)
 		return r;
 	how.agent_fd = agent_fd;
+	how.clone_group = limits_clone_fd(&run->limits);
 	limits_enter_fds(&run->limits, how.agent_enter, how.cmd_enter);
 	r = run->backend->start(run->plan, &how, &run->wall, &run->error);
 	run->channel.fd = run->wall.stream;

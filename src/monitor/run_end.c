@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/str.h"
 #include "monitor/run_private.h"
 #include "os/sweep.h"
 #include "os/sys.h"
@@ -82,11 +83,12 @@ void run_interrupt(struct run *run, int signal)
 static void add_timeout_fact(struct run *run, const char *clock, uint64_t limit_ms)
 {
 	struct fact fact;
+	char limit[32];
 
 	fact_init(&fact, FACT_TIMEOUT, SOURCE_CLOCK);
-	fact_print(fact.rule, sizeof fact.rule, "limits.%s", clock);
-	fact_print(fact.detail.text, sizeof fact.detail.text, "clock %s, limit %llu ms", clock,
-		   (unsigned long long)limit_ms);
+	str_format_duration(limit_ms, limit, sizeof limit);
+	fact_print(fact.rule, sizeof fact.rule, "limits.%s: %s", clock, limit);
+	fact_print(fact.detail.text, sizeof fact.detail.text, "%s", clock);
 	violations_add(&run->violations, &fact);
 }
 
