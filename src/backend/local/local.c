@@ -21,7 +21,7 @@ static int local_start(const struct plan *plan, const struct backend_start *how,
 	if (r >= 0) {
 		channels_fill(&channels, plan, how, launch);
 		wall.kernel_uid = geteuid();
-		wall.pid = sys_clone(0, &wall.pidfd, -1);
+		wall.pid = sys_clone(0, &wall.pidfd, how->clone_group);
 		r = wall.pid < 0 ? wall.pid : 0;
 	}
 	if (wall.pid == 0) {
