@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/path.h"
 #include "cli/project.h"
@@ -57,14 +58,17 @@ static int read_and_parse(struct cli_policy *policy, struct csn_error *err)
 	return policy_parse(policy->path, buf_at(&bytes), buf_size(&bytes), &policy->policy, err);
 }
 
-static int resolve_workspace(const struct cli_options *options, struct cli_policy *policy,
-			     struct csn_error *err)
+/* What a path is behind all its links; policy decides about that, not about a name. */
+static int resolve(const char *path, struct policy_real *ret_real)
 {
-	if (!options->workspace)
-		return 0;
-	if (!realpath(options->workspace, policy->workspace))
-		return csn_fail(err, -errno, "workspace", "the workspace %s cannot be used: %s",
-				options->workspace, strerror(errno));
+	struct stat st;
+
+	_Static_assert(POLICY_PATH_MAX >= PATH_MAX, "realpath() writes up to PATH_MAX bytes");
+	if (!realpath(path, ret_real->path) || lstat(ret_real->path, &st) < 0)
+		return -errno;
+	ret_real->kind = S_ISDIR(st.st_mode)   ? POLICY_FOLDER
+			 : S_ISREG(st.st_mode) ? POLICY_FILE
+					       : POLICY_SPECIAL;
 	return 0;
 }
 
@@ -77,14 +81,13 @@ int cli_load_policy(const struct cli_options *options, struct cli_policy *ret_po
 	*ret_policy = (struct cli_policy){ 0 };
 	r = project_find(options->run_dir, project, err);
 	if (r == 0)
-		r = resolve_workspace(options, ret_policy, err);
-	if (r == 0)
 		r = locate(options, ret_policy, err);
 	if (r == 0 && ret_policy->path[0])
 		r = read_and_parse(ret_policy, err);
 	if (r < 0)
 		return r;
 	ret_policy->facts = (struct policy_facts){
+		.resolve = resolve,
 		.cwd = project->cwd,
 		.project = project->folder,
 		.home = project->home[0] ? project->home : NULL,
@@ -109,7 +112,7 @@ int cli_decide(const struct cli_options *options, const struct cli_policy *polic
 	struct policy_request request = {
 		.tier = options->tier,
 		.backend = options->backend,
-		.workspace = policy->workspace[0] ? policy->workspace : NULL,
+		.workspace = options->workspace,
 		.workspace_mode = options->workspace_mode,
 		.workspace_at = options->workspace_at,
 		.mounts = options->mounts.items,

@@ -129,6 +129,23 @@ static bool go_up(const struct project *project, char *path)
 	return !str_is(path, project->home);
 }
 
+/* Follows the links in as much of a path as exists; the rest is kept as it is. */
+static void resolve_nearest(char path[PATH_MAX])
+{
+	char head[PATH_MAX], real[PATH_MAX], whole[2 * PATH_MAX];
+	char *slash;
+	int length;
+
+	snprintf(head, sizeof head, "%s", path);
+	while (!realpath(head, real) && (slash = strrchr(head, '/')) && slash != head)
+		*slash = 0;
+	if (!realpath(head, real))
+		return;
+	length = snprintf(whole, sizeof whole, "%s%s", real, path + strlen(head));
+	if (length < PATH_MAX)
+		memcpy(path, whole, (size_t)length + 1);
+}
+
 int project_find(const char *run_dir, struct project *ret_project, struct csn_error *err)
 {
 	char path[PATH_MAX];
@@ -146,7 +163,10 @@ int project_find(const char *run_dir, struct project *ret_project, struct csn_er
 		snprintf(ret_project->folder, PATH_MAX, "%s", path);
 		break;
 	} while (go_up(ret_project, path));
-	return project_run_root(run_dir, ret_project->run_root, PATH_MAX, err);
+	r = project_run_root(run_dir, ret_project->run_root, PATH_MAX, err);
+	if (r == 0)
+		resolve_nearest(ret_project->run_root);
+	return r;
 }
 
 int policy_file_find(const struct project *project, char *ret_path, size_t size)

@@ -18,7 +18,7 @@
 
 #define POLICY_FILE_NAME "caisson.yaml"
 
-/* Absolute, real paths. */
+/* Absolute, real paths; of the run root, as much as exists. */
 struct project {
 	char cwd[PATH_MAX];
 	char folder[PATH_MAX]; /* nearest parent with .git or caisson.yaml below home, else cwd */
@@ -68,7 +68,6 @@ struct cli_policy {
 	bool is_trusted;       /* --policy, or its path and digest are trusted */
 	struct project project;
 	char folder[PATH_MAX];     /* what the file's relative paths are relative to */
-	char workspace[PATH_MAX];  /* --workspace as an absolute, real path; "" if unsaid */
 	struct policy_facts facts; /* points into this struct: do not copy it */
 };
 

@@ -14,7 +14,7 @@
 #include "base/path.h"
 #include "base/str.h"
 
-enum { MAX_PATH = 4096, MAX_SHOWN = 64 << 10, STAY_IDLE_MS = 30 * 60 * 1000 };
+enum { MAX_SHOWN = 64 << 10, STAY_IDLE_MS = 30 * 60 * 1000 };
 
 const char *decide_place(struct decision *d, struct policy_mark mark)
 {
@@ -78,12 +78,20 @@ int decide_note_tier(struct decision *d, enum plan_tier old, enum plan_tier now,
 static int join(struct decision *d, const char *folder, const char *path, const char *where,
 		char *ret_path)
 {
-	if (path_join(folder, path, ret_path, MAX_PATH) < 0)
+	if (path_join(folder, path, ret_path, POLICY_PATH_MAX) < 0)
 		return csn_fail(d->err, -EINVAL, "policy",
 				"%.120s: %.200s is not a usable path; give one that is shorter and "
 				"does not climb above /",
 				where, path);
 	return 0;
+}
+
+static int join_real(struct decision *d, const char *folder, const char *path, const char *where,
+		     char *ret_path)
+{
+	int code = join(d, folder, path, where, ret_path);
+
+	return code < 0 ? code : decide_real(d, WANT_FOLDER, where, ret_path);
 }
 
 static int store_number(struct decision *d, enum key_id id, const struct policy_value *value,
@@ -98,13 +106,13 @@ static int store_number(struct decision *d, enum key_id id, const struct policy_
 static int store_text(struct decision *d, enum key_id id, const struct policy_value *value,
 		      const char *folder, const char *where)
 {
-	char path[MAX_PATH];
+	char path[POLICY_PATH_MAX];
 	const char *text = value->text;
 	char *at = (char *)d->plan + policy_keys[id].offset;
 	int code = 0;
 
 	if (id == KEY_WORKSPACE_PATH)
-		code = join(d, folder, text, where, path);
+		code = join_real(d, folder, text, where, path);
 	else if (text && text[0] == '/' && policy_keys[id].is_valid == text_is_inside)
 		code = join(d, "/", text, where, path);
 	else
@@ -124,7 +132,7 @@ static int store_list(struct decision *d, enum key_id id, const struct policy_va
 		      const char *folder, const char *where)
 {
 	const char **list = arena_array(&d->plan->arena, value->count + 1, sizeof *list);
-	char path[MAX_PATH];
+	char path[POLICY_PATH_MAX];
 	size_t count = 0;
 
 	if (!list)
@@ -137,6 +145,8 @@ static int store_list(struct decision *d, enum key_id id, const struct policy_va
 		const char *text = value->items[i].text;
 		int code = id == KEY_MOUNT_ROOTS ? join(d, folder, text, where, path) : 0;
 
+		if (code == 0 && id == KEY_MOUNT_ROOTS)
+			code = decide_real(d, WANT_ROOT, where, path);
 		if (code < 0)
 			return code;
 		if (id == KEY_MOUNT_ROOTS)
@@ -180,7 +190,7 @@ static int store_mounts(struct decision *d, enum key_id id, const struct policy_
 	(void)id;
 	for (size_t i = 0; code == 0 && i < value->count; i++) {
 		const struct policy_item *item = &value->items[i];
-		char host[MAX_PATH], at[MAX_PATH];
+		char host[POLICY_PATH_MAX], at[POLICY_PATH_MAX];
 		const char *place = item->mark.line ? decide_place(d, item->mark) : where;
 		struct plan_mount mount = { host, at, (enum plan_access)item->access };
 
@@ -189,6 +199,8 @@ static int store_mounts(struct decision *d, enum key_id id, const struct policy_
 		code = join(d, folder, item->name, place, host);
 		if (code == 0)
 			code = join(d, "/", item->text, place, at);
+		if (code == 0)
+			code = decide_real(d, WANT_MOUNTABLE, place, host);
 		if (code == 0)
 			code = decide_add_mount(d, &mount, place);
 	}

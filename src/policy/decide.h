@@ -54,6 +54,16 @@ int decide_tier(struct decision *d, enum plan_tier *ret_tier);
 /* The rule of strict_when that matches the request, or NULL; -E2BIG, -ENOMEM (when.c). */
 int decide_strict_rule(struct decision *d, const struct policy_item **ret_rule);
 
+enum decide_want { WANT_FOLDER, WANT_MOUNTABLE, WANT_ROOT };
+
+/*
+ * Puts in `path` what it is on the host, links followed, if it is what we want: a folder, a folder
+ * or file, or a root of mounts, which may be missing. -EPERM for what is never lent, -EINVAL or the
+ * resolver's error for what is not there (paths.c).
+ */
+int decide_real(struct decision *d, enum decide_want want, const char *where,
+		char path[POLICY_PATH_MAX]);
+
 /* Adds a mount to the plan after checking its host path (paths.c). */
 int decide_add_mount(struct decision *d, const struct plan_mount *mount, const char *where);
 

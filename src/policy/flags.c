@@ -13,7 +13,7 @@
 #include "base/path.h"
 #include "base/str.h"
 
-enum { MAX_PATH = 4096, MAX_ENTRIES = 256, MAX_YAML = 4096 };
+enum { MAX_ENTRIES = 256, MAX_YAML = 4096 };
 
 static int too_many(struct decision *d, const char *flag)
 {
@@ -355,11 +355,11 @@ static int check_flags(struct decision *d)
 	return code < 0 || is_fine ? code : refuse_flags(d, is_refused);
 }
 
-/* HOST:AT[:ro|rw]. HOST may hold colons, AT begins at the last ":/". */
-static int parse_mount(struct decision *d, const char *text, struct plan_mount *ret_mount)
+/* HOST:AT[:ro|rw] in its parts. HOST may hold colons, AT begins at the last ":/". */
+static int split_mount(struct decision *d, const char *text, struct plan_mount *ret_mount)
 {
 	struct plan_mount mount = { .access = ACCESS_RO };
-	char path[MAX_PATH], *copy = arena_text(&d->plan->arena, text);
+	char *copy = arena_text(&d->plan->arena, text);
 	size_t n;
 
 	if (!copy)
@@ -377,18 +377,34 @@ static int parse_mount(struct decision *d, const char *text, struct plan_mount *
 				text);
 	copy[mount.at - copy] = 0;
 	mount.at++;
-	if (!text_is_inside(mount.at) || path_normalize(mount.at, path, sizeof path) < 0)
+	mount.host = copy;
+	*ret_mount = mount;
+	return 0;
+}
+
+static int parse_mount(struct decision *d, const char *text, struct plan_mount *ret_mount)
+{
+	char host[POLICY_PATH_MAX], at[POLICY_PATH_MAX];
+	struct plan_mount mount;
+	int code = split_mount(d, text, &mount);
+
+	if (code < 0)
+		return code;
+	if (!text_is_inside(mount.at) || path_normalize(mount.at, at, sizeof at) < 0)
 		return csn_fail(d->err, -EINVAL, "policy",
 				"--mount: %.200s is not a place for a mount, expected %s", mount.at,
 				policy_keys[KEY_SCRATCH_AT].expected);
-	mount.at = arena_text(&d->plan->arena, path);
-	if (path_join(d->facts->cwd, copy, path, sizeof path) < 0)
+	if (path_join(d->facts->cwd, mount.host, host, sizeof host) < 0)
 		return csn_fail(
 			d->err, -EINVAL, "policy",
 			"--mount: %.200s is not a usable path; give one that is shorter and "
 			"does not climb above /",
-			copy);
-	mount.host = arena_text(&d->plan->arena, path);
+			mount.host);
+	code = decide_real(d, WANT_MOUNTABLE, "--mount", host);
+	if (code < 0)
+		return code;
+	mount.at = arena_text(&d->plan->arena, at);
+	mount.host = arena_text(&d->plan->arena, host);
 	if (!mount.at || !mount.host)
 		return decide_no_memory(d);
 	*ret_mount = mount;

@@ -1,9 +1,9 @@
 /*
  * Which folders of the host are never lent, and which places inside collide.
  *
- * All of it is text: the caller hands over real paths (symlinks resolved), because a link
- * called `data` that points to `/` would pass every comparison here. Whoever mounts opens
- * the path again beneath a descriptor and compares.
+ * All of it is text about real paths: a link called `data` that points to `/` would pass
+ * every comparison here, so links are followed first, by the resolver among the facts. Whoever
+ * mounts opens the real path without following a link: one that is put there later is an error.
  */
 #include "policy/decide.h"
 
@@ -29,6 +29,59 @@ int decide_add_text(struct decision *d, const char ***list, const char *text)
 		memcpy(copy, *list, count * sizeof *copy);
 	copy[count] = text;
 	*list = copy;
+	return 0;
+}
+
+static int not_there(struct decision *d, const char *where, const char *path, int code)
+{
+	if (code == -ENOENT || code == -ENOTDIR)
+		return csn_fail(d->err, -ENOENT, "policy",
+				"%.120s: %.200s does not exist; create it, or name another", where,
+				path);
+	return csn_fail(d->err, code, "policy", "%.120s: %.200s cannot be used: %s", where, path,
+			strerror(-code));
+}
+
+/* Why a path that resolved to `real` is not lent; NULL if nothing speaks against it yet. */
+static const char *real_flaw(struct decision *d, enum decide_want want, const char *path,
+			     const struct policy_real *real)
+{
+	const char *project = d->facts->project;
+
+	if (!str_is_utf8(real->path, strlen(real->path)))
+		return "leads to a name that is not UTF-8; rename it";
+	/* Whoever may write in the project could turn a folder into a link to anything. */
+	if (path_is_beneath(path, project) && !path_is_beneath(real->path, project))
+		return "leads out of the project by a symbolic link; name the place it means "
+		       "instead";
+	if (want == WANT_ROOT)
+		return NULL;
+	/* Whoever listens on a socket acts with his own rights, and a device is no file. */
+	if (real->kind == POLICY_SPECIAL)
+		return "is a socket, a device or a pipe; only folders and files are lent";
+	if (want == WANT_FOLDER && real->kind != POLICY_FOLDER)
+		return "is a file; name a folder";
+	return NULL;
+}
+
+int decide_real(struct decision *d, enum decide_want want, const char *where,
+		char path[POLICY_PATH_MAX])
+{
+	struct policy_real real = { .path = "" };
+	const char *flaw;
+	int code;
+
+	if (!d->facts->resolve)
+		return 0;
+	code = d->facts->resolve(path, &real);
+	if (code == -ENOENT && want == WANT_ROOT)
+		return 0;
+	if (code < 0)
+		return not_there(d, where, path, code);
+	flaw = real_flaw(d, want, path, &real);
+	if (flaw)
+		return csn_fail(d->err, -EPERM, "policy", "%.120s: %.200s %s", where, path, flaw);
+	memcpy(path, real.path, POLICY_PATH_MAX);
 	return 0;
 }
 

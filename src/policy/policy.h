@@ -2,7 +2,8 @@
  * policy - from YAML bytes, flags and facts to a decided plan, and why
  *
  * Pure: no I/O, no clock, no Linux. Whoever calls it reads the files, asks the machine
- * and hands over bytes and facts; that makes every decision a table test.
+ * and hands over bytes and facts (one is a function that resolves paths); that makes every
+ * decision a table test.
  *
  *   policy_parse()   bytes -> struct policy, or FILE:LINE:COLUMN: what, expected what
  *   policy_decide()  policy + request -> struct plan, or a refusal that names the YAML
@@ -20,7 +21,10 @@
 #include "base/error.h"
 #include "plan/plan.h"
 
-enum { POLICY_MAX_BYTES = 1 << 20 }; /* a longer file is refused before parsing */
+enum {
+	POLICY_MAX_BYTES = 1 << 20, /* a longer file is refused before parsing */
+	POLICY_PATH_MAX = 4096,     /* of a host path, with its NUL */
+};
 
 /* Where a value stands in its file; 0:0 for a default. */
 struct policy_mark {
@@ -46,7 +50,7 @@ bool policy_says(const struct policy *policy, const char *key);
 struct policy_request {
 	const char *tier;
 	const char *backend;
-	const char *workspace;      /* host path, already absolute; NULL: `project` */
+	const char *workspace;      /* host path; NULL: `project` */
 	const char *workspace_mode; /* "ro" "rw" "cow" */
 	const char *workspace_at;   /* path or "host" */
 	const char *const *mounts;  /* "HOST:AT[:ro|rw]", NULL-terminated */
@@ -60,10 +64,19 @@ struct policy_request {
 	bool stays; /* a sandbox that outlives a command: built-in idle is 30 min, budget none */
 };
 
+enum policy_kind { POLICY_FOLDER, POLICY_FILE, POLICY_SPECIAL /* socket, device, pipe */ };
+
+/* What a path of the host is, every symbolic link in it followed. */
+struct policy_real {
+	char path[POLICY_PATH_MAX];
+	enum policy_kind kind;
+};
+
 /*
  * Facts about the machine and the caller that a decision needs; gathered by the CLI. Paths
- * are compared as text here: the caller hands over real paths, symlinks resolved, in the
- * request and in the facts alike, and whoever mounts resolves them again.
+ * are compared as text, so they must be real: those in the facts are, and every path that a
+ * file or a flag would lend goes through `resolve`. Whoever mounts opens it again without
+ * following a link.
  */
 struct policy_facts {
 	const char *cwd;         /* absolute, real path */
@@ -73,6 +86,8 @@ struct policy_facts {
 	const char *policy_dir;  /* what the file's relative host paths are relative to */
 	bool policy_is_trusted;  /* given by --policy, or its digest is trusted */
 	bool policy_is_explicit; /* given by --policy */
+	/* Asks the machine about an absolute path; 0 or -errno. NULL: every path is real. */
+	int (*resolve)(const char *path, struct policy_real *ret_real);
 };
 
 /*

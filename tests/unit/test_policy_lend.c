@@ -1,6 +1,8 @@
 /* Which folders are lent and where, what strict_when sees, and what stays out of messages. */
 #include "policy_help.h"
 
+#include "base/path.h"
+
 static void test_mounts_never_lent(void)
 {
 	const struct {
@@ -68,6 +70,120 @@ static void test_mounts_never_lent(void)
 			printf("# %s: %d %s\n", rows[i].mount, code, err.text);
 			wrong++;
 		}
+	}
+	CHECK(wrong == 0);
+}
+
+/* A host with links: what each path is behind them. */
+static const struct link {
+	const char *path, *real;
+	enum policy_kind kind;
+} links[] = {
+	{ "/srv/to-root", "/", POLICY_FOLDER },
+	{ "/srv/to-home", "/home/u", POLICY_FOLDER },
+	{ "/srv/to-runs", "/home/u/.local/state/caisson/runs", POLICY_FOLDER },
+	{ "/srv/to-run", "/home/u/.local/state/caisson/runs/r1", POLICY_FOLDER },
+	{ "/srv/to-proc", "/proc/1", POLICY_FOLDER },
+	{ "/srv/to-etc", "/etc", POLICY_FOLDER },
+	{ "/srv/to-docker", "/srv/docker.sock", POLICY_SPECIAL },
+	{ "/srv/socket", "/srv/socket", POLICY_SPECIAL },
+	{ "/srv/a/out", "/srv/b", POLICY_FOLDER },
+	{ "/srv/ugly", "/srv/\xff", POLICY_FOLDER },
+	{ "/srv/file", "/srv/file", POLICY_FILE },
+	{ "/home/u/proj/out", "/home/u/secret", POLICY_FOLDER },
+	{ "/home/u/proj/in", "/home/u/proj/data", POLICY_FOLDER },
+	{ "/disk", "/mnt/disk", POLICY_FOLDER },
+};
+
+static int resolve(const char *path, struct policy_real *ret_real)
+{
+	const struct link *link = NULL;
+
+	if (strstr(path, "missing"))
+		return -ENOENT;
+	if (strstr(path, "shut"))
+		return -EACCES;
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+		if (path_is_beneath(path, links[i].path))
+			link = &links[i];
+	ret_real->kind = link ? link->kind : POLICY_FOLDER;
+	snprintf(ret_real->path, sizeof ret_real->path, "%s%s", link ? link->real : path,
+		 link ? path + strlen(link->path) : "");
+	return 0;
+}
+
+/* Every path is judged and lent as what it is behind its links. */
+static void test_links_are_followed_first(void)
+{
+	const struct {
+		const char *yaml, *mount, *workspace;
+		int code;
+		const char *text; /* of the refusal, or the mount's host, or the workspace */
+	} rows[] = {
+		{ NULL, "/srv/to-root:/x", NULL, -EPERM, "root of the file system" },
+		{ NULL, "/srv/to-home:/x", NULL, -EPERM, "home directory" },
+		{ NULL, "/srv/to-runs:/x", NULL, -EPERM, "run root" },
+		{ NULL, "/srv/to-run:/x", NULL, -EPERM, "run root" },
+		{ NULL, "/srv/to-proc:/x", NULL, -EPERM, "kernel" },
+		{ NULL, "/srv/to-etc:/x:rw", NULL, -EPERM, "mount it ro" },
+		{ NULL, "/srv/to-etc:/x", NULL, 0, "/etc" },
+		{ NULL, "/srv/to-docker:/x", NULL, -EPERM, "socket" },
+		{ NULL, "/srv/socket:/x", NULL, -EPERM, "socket" },
+		{ NULL, "/srv/ugly:/x", NULL, -EPERM, "UTF-8" },
+		{ NULL, "/srv/file:/x", NULL, 0, "/srv/file" },
+		{ NULL, "/srv/missing:/x", NULL, -ENOENT, "--mount: /srv/missing does not exist" },
+		{ NULL, "/srv/shut:/x", NULL, -EACCES, "--mount: /srv/shut cannot be used" },
+		{ NULL, "out:/x", NULL, -EPERM, "leads out of the project" },
+		{ NULL, "in/a:/x", NULL, 0, "/home/u/proj/data/a" },
+		{ NULL, "/disk/a:/x", NULL, 0, "/mnt/disk/a" },
+		{ NULL, NULL, "/srv/to-root", -EPERM, "root of the file system" },
+		{ NULL, NULL, "/srv/to-etc", -EPERM, "system directory" },
+		{ NULL, NULL, "/srv/to-run", -EPERM, "run root" },
+		{ NULL, NULL, "/srv/file", -EPERM, "is a file" },
+		{ NULL, NULL, "/srv/missing", -ENOENT, "--workspace: /srv/missing does not exist" },
+		{ NULL, NULL, "out", -EPERM, "leads out of the project" },
+		{ NULL, NULL, "/disk", 0, "/mnt/disk" },
+		{ "mounts: [{host: /srv/to-home, at: /x}]", NULL, NULL, -EPERM, "home directory" },
+		{ "mounts: [{host: /srv/to-run, at: /x}]", NULL, NULL, -EPERM, "run root" },
+		{ "mounts: [{host: out, at: /x}]", NULL, NULL, -EPERM,
+		  "p.yaml:2:10: /home/u/proj/out leads out" },
+		{ "mounts: [{host: missing, at: /x}]", NULL, NULL, -ENOENT,
+		  "p.yaml:2:10: /home/u/proj/missing" },
+		{ "mounts: [{host: /disk, at: /x}]", NULL, NULL, 0, "/mnt/disk" },
+		{ "mounts: [{host: /disk, at: /x}]", "/disk/a:/x", NULL, 0, "/mnt/disk/a" },
+		{ "mounts: [{host: /srv/a, at: /x}]", "/srv/a/out:/x", NULL, -EPERM,
+		  "mount_roots" },
+		{ "mount_roots: [/srv/a]", "/srv/a/out:/x", NULL, -EPERM, "mount_roots" },
+		{ "mount_roots: [/srv/a]", "/srv/a/b:/x", NULL, 0, "/srv/a/b" },
+		{ "mount_roots: [/disk]", "/disk/a:/x", NULL, 0, "/mnt/disk/a" },
+		{ "mount_roots: [/disk]", "/mnt/disk/a:/x", NULL, 0, "/mnt/disk/a" },
+		{ "mount_roots: [/srv/missing]", NULL, NULL, 0, "/home/u/proj" },
+		{ "workspace: {path: /srv/to-home}", NULL, NULL, -EPERM, "home directory" },
+		{ "workspace: {path: out}", NULL, NULL, -EPERM, "leads out of the project" },
+		{ "workspace: {path: in}", NULL, NULL, 0, "/home/u/proj/data" },
+		{ "workspace: {path: /disk}", NULL, "/mnt/disk/a", 0, "/mnt/disk/a" },
+	};
+	int wrong = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct policy_request request = { .mounts = LIST(rows[i].mount),
+						  .workspace = rows[i].workspace };
+		struct policy_facts where = facts(true);
+		struct csn_error err = { 0 };
+		struct plan plan = { 0 };
+		const char *lent = "";
+		int code;
+
+		where.resolve = resolve;
+		code = decide_at(rows[i].yaml, &request, &where, &plan, &err);
+		if (code == 0)
+			lent = plan.mount_count ? plan.mounts[0].host : plan.workspace.host;
+		if (code != rows[i].code ||
+		    (code ? !strstr(err.text, rows[i].text) : !str_is(lent, rows[i].text))) {
+			printf("# row %zu: %d %s%s\n", i, code, err.text, lent);
+			wrong++;
+		}
+		plan_done(&plan);
 	}
 	CHECK(wrong == 0);
 }
@@ -283,6 +399,7 @@ static void test_many_flags(void)
 
 static const struct tap_test tests[] = {
 	{ "hosts and places that are never mounted", test_mounts_never_lent },
+	{ "links are followed before anything is judged", test_links_are_followed_first },
 	{ "mounts do not cover each other", test_mounts_do_not_cover_each_other },
 	{ "folders that are never a workspace", test_workspaces_never_lent },
 	{ "a narrower workspace hides and protects as much", test_narrowed_workspace },
