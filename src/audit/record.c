@@ -83,7 +83,8 @@ static int lock_folder(int fd, int how)
 	return r < 0 && errno == EWOULDBLOCK ? -EBUSY : 0;
 }
 
-/* Makes the run's folder under `id`, NULL: a new one. A clock that stands still gives none twice. */
+/* Makes the run's folder under `id`, NULL: a new one. A clock that stands still gives none twice.
+ */
 static int make_folder(struct record *record, const char *id, struct csn_error *err)
 {
 	int r = -EEXIST;
