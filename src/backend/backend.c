@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backend/landlock/landlock.h"
@@ -156,6 +157,9 @@ void wall_done(struct wall *wall)
 {
 	if (wall->pidfd >= 0)
 		sys_pidfd_signal(wall->pidfd, SIGKILL);
+	while (wall->helper > 0 && waitpid(wall->helper, NULL, 0) < 0 && errno == EINTR)
+		;
+	wall->helper = 0;
 	wall->pidfd = fd_close(wall->pidfd);
 	wall->stream = fd_close(wall->stream);
 	wall->listeners = fd_close(wall->listeners);

@@ -27,6 +27,7 @@ struct backend_report {
 struct wall {
 	pid_t pid;     /* its first process in our pid namespace, reaped by the monitor; -1: none */
 	int pidfd;     /* of that process, -1: none */
+	pid_t helper;  /* a killed helper that nobody waited for yet; wall_done() does; 0: none */
 	int stream;    /* frames to and from the agent, non-blocking */
 	int listeners; /* SOCK_SEQPACKET: a command announces its notify listener here; -1: none */
 	int life; /* write end of the life pipe: closing it tells helpers that the monitor is gone

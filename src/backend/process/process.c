@@ -92,12 +92,14 @@ static int write_maps(pid_t pid, unsigned inside, uid_t uid, gid_t gid)
 	return r;
 }
 
-/* A user namespace in which on-disk id 0 is `uid`: what root's mounts are mapped through. */
-static int make_userns(uid_t uid, struct csn_error *err)
+/* A user namespace in which on-disk id 0 is the sandbox's: what root's mounts are mapped through.
+ * Its process is waited for at the end: its death takes as long as a start's every other step. */
+static int make_userns(struct wall *wall, struct csn_error *err)
 {
-	int pidfd = -1, fd = -1, r;
+	uid_t uid = wall->kernel_uid;
+	int fd = -1, r;
 	char path[64];
-	pid_t pid = sys_clone(CLONE_NEWUSER, &pidfd, -1);
+	pid_t pid = sys_clone(CLONE_NEWUSER, NULL, -1);
 
 	if (pid < 0)
 		return csn_fail(err, pid, "namespaces", "cannot make a user namespace");
@@ -111,10 +113,8 @@ static int make_userns(uid_t uid, struct csn_error *err)
 		snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
-	sys_pidfd_signal(pidfd, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	fd_close(pidfd);
+	kill(pid, SIGKILL);
+	wall->helper = pid;
 	return fd < 0 ? csn_fail(err, r < 0 ? r : -EIO, "ids", "cannot map ids for root's mounts")
 		      : fd;
 }
@@ -136,7 +136,7 @@ static int prepare(const struct plan *plan, const struct backend_start *how, str
 	if (!launch)
 		return csn_fail(err, -ENOMEM, "start", "out of memory");
 	if (geteuid() == 0) {
-		start->userns_fd = make_userns(wall->kernel_uid, err);
+		start->userns_fd = make_userns(wall, err);
 		if (start->userns_fd < 0)
 			return start->userns_fd;
 	}
