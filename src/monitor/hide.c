@@ -8,13 +8,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/str.h"
+
+enum { READ_SIZE = 32 << 10 };
 
 struct walk {
 	const struct plan *plan;
@@ -53,8 +57,32 @@ static int too_large(struct walk *walk)
 			HIDE_ENTRIES, HIDE_DEPTH);
 }
 
-/* One entry of an open folder. 1: it is a folder to enter. */
-static int visit(struct walk *walk, int dir_fd, const struct dirent *entry, const char *path)
+/* As the kernel writes it into a buffer: linux_dirent64 of getdents64(2). */
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	unsigned short size;
+	unsigned char type;
+	char name[];
+};
+
+/* An open folder, what was read of it, and how long its path is ("" or with a trailing '/'). */
+struct level {
+	int fd;
+	size_t path_size;
+	size_t at, end; /* of `bytes` */
+	char *bytes;    /* owned, READ_SIZE, kept for the next folder of this depth */
+};
+
+/* A stack of open folders and the path of the topmost entry. */
+struct stack {
+	struct level levels[HIDE_DEPTH];
+	size_t depth;
+	char path[8192];
+};
+
+/* One entry. 1: it is a folder to enter. */
+static int visit(struct walk *walk, int dir_fd, const struct entry *entry, const char *path)
 {
 	struct stat st;
 
@@ -62,82 +90,108 @@ static int visit(struct walk *walk, int dir_fd, const struct dirent *entry, cons
 		return too_large(walk);
 	if (is_hidden(walk->plan, path))
 		return note(walk, path);
-	if (entry->d_type != DT_UNKNOWN)
-		return entry->d_type == DT_DIR;
-	return fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+	if (entry->type != DT_UNKNOWN)
+		return entry->type == DT_DIR;
+	return fstatat(dir_fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
 static bool is_dots(const char *name)
 {
-	return str_is(name, ".") || str_is(name, "..");
+	return name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0));
 }
 
-/* A stack of open folders; `path` is the current one with a trailing '/', or "". */
-struct stack {
-	DIR *dirs[HIDE_DEPTH];
-	size_t lengths[HIDE_DEPTH];
-	size_t depth;
-	char path[8192];
-};
-
-static int push(struct stack *stack, int dir_fd, const char *name, size_t length)
+static int push(struct walk *walk, struct stack *stack, int dir_fd, const char *name, size_t size)
 {
-	int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct level *level = &stack->levels[stack->depth];
 
-	if (!dir) {
-		fd_close(fd);
+	if (stack->depth == HIDE_DEPTH)
+		return too_large(walk);
+	if (!level->bytes)
+		level->bytes = malloc(READ_SIZE);
+	if (!level->bytes)
+		return -ENOMEM;
+	level->fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (level->fd < 0)
 		return 0; /* unreadable for us: unreadable inside */
-	}
-	stack->dirs[stack->depth] = dir;
-	stack->lengths[stack->depth++] = length;
+	level->path_size = size;
+	level->at = level->end = 0;
+	stack->depth++;
 	return 0;
+}
+
+static void pop(struct stack *stack)
+{
+	fd_cleanup(&stack->levels[--stack->depth].fd);
+}
+
+/* The next entry of the topmost folder, NULL at its end. */
+static const struct entry *next_entry(struct level *level)
+{
+	const struct entry *entry;
+
+	if (level->at == level->end) {
+		long n = syscall(SYS_getdents64, level->fd, level->bytes, READ_SIZE);
+
+		level->at = 0;
+		level->end = n > 0 ? (size_t)n : 0;
+		if (n <= 0)
+			return NULL;
+	}
+	entry = (const struct entry *)(level->bytes + level->at);
+	level->at += entry->size;
+	return entry;
 }
 
 static int step(struct walk *walk, struct stack *stack)
 {
-	DIR *dir = stack->dirs[stack->depth - 1];
-	size_t length = stack->lengths[stack->depth - 1];
-	struct dirent *entry = readdir(dir);
-	size_t n;
+	struct level *level = &stack->levels[stack->depth - 1];
+	const struct entry *entry = next_entry(level);
+	size_t size = level->path_size, n;
 	int r;
 
 	if (!entry) {
-		closedir(dir);
-		stack->depth--;
+		pop(stack);
 		return 0;
 	}
-	if (is_dots(entry->d_name))
+	if (is_dots(entry->name))
 		return 0;
-	n = strlen(entry->d_name);
-	if (length + n + 2 > sizeof stack->path)
+	n = strlen(entry->name);
+	if (size + n + 2 > sizeof stack->path)
 		return too_large(walk);
-	memcpy(stack->path + length, entry->d_name, n + 1);
-	r = visit(walk, dirfd(dir), entry, stack->path);
+	memcpy(stack->path + size, entry->name, n + 1);
+	r = visit(walk, level->fd, entry, stack->path);
 	if (r <= 0)
 		return r;
-	if (stack->depth == HIDE_DEPTH)
-		return too_large(walk);
-	memcpy(stack->path + length + n, "/", 2);
-	return push(stack, dirfd(dir), entry->d_name, length + n + 1);
+	memcpy(stack->path + size + n, "/", 2);
+	return push(walk, stack, level->fd, entry->name, size + n + 1);
+}
+
+static void stack_done(struct stack *stack)
+{
+	while (stack->depth > 0)
+		pop(stack);
+	for (size_t i = 0; i < HIDE_DEPTH && stack->levels[i].bytes; i++)
+		free(stack->levels[i].bytes);
+	free(stack);
 }
 
 int hide_find(const struct plan *plan, struct arena *arena, const char *const **ret_paths,
 	      struct csn_error *err)
 {
 	struct walk walk = { .plan = plan, .arena = arena, .err = err };
-	struct stack stack = { .depth = 0 };
+	struct stack *stack = calloc(1, sizeof *stack);
 	int r = 0;
 
 	walk.found = arena_array(arena, HIDE_MATCHES + 1, sizeof *walk.found);
-	if (!walk.found)
+	if (!walk.found || !stack) {
+		free(stack);
 		return -ENOMEM;
+	}
 	if (plan->workspace.host && plan->workspace.hide && plan->workspace.hide[0])
-		r = push(&stack, AT_FDCWD, plan->workspace.host, 0);
-	while (r >= 0 && stack.depth > 0)
-		r = step(&walk, &stack);
-	while (stack.depth > 0)
-		closedir(stack.dirs[--stack.depth]);
+		r = push(&walk, stack, AT_FDCWD, plan->workspace.host, 0);
+	while (r >= 0 && stack->depth > 0)
+		r = step(&walk, stack);
+	stack_done(stack);
 	if (r < 0)
 		return r;
 	*ret_paths = walk.found;
