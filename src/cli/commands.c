@@ -243,25 +243,24 @@ const struct cli_command cli_commands[] = {
 	  .max_args = 1,
 	  .run = cli_runs_verify },
 	{ .name = "runs diff",
-	  .usage = "RUN [PATH…]",
-	  .summary = "what a run with --cow changed in the workspace",
+	  .usage = "[RUN [PATH…]]",
+	  .summary = "what a run with --cow changed in the workspace, the last one by default",
 	  .text = "",
 	  .flags = diff_flags,
 	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
-	  .min_args = 1,
 	  .max_args = -1,
 	  .run = cli_runs_diff },
 	{ .name = "runs commit",
-	  .usage = "RUN [PATH…]",
-	  .summary = "apply what a run with --cow changed to the workspace",
+	  .usage = "[RUN [PATH…]]",
+	  .summary =
+		  "apply what a run with --cow, the last one by default, changed to the workspace",
 	  .text = "Each file is replaced in one step. A policy file is never written; names that "
-		  "make other "
-		  "programs run something (.git/hooks, .git/config, .envrc, .vscode) only if PATH "
-		  "names them. "
+		  "make other programs run something (.git/hooks, .git/config, .envrc, .vscode), "
+		  "and what the "
+		  "policy hides or protects, only if PATH names them. "
 		  "Devices, sockets and pipes are left out, set-user-id bits dropped.",
 	  .flags = commit_flags,
 	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
-	  .min_args = 1,
 	  .max_args = -1,
 	  .run = cli_runs_commit },
 	{ .name = "runs rm",

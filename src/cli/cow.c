@@ -63,13 +63,16 @@ static int open_folders(struct cow *cow, struct csn_error *err)
 	return 0;
 }
 
-int cow_open(const struct cli *cli, const char *name, struct cow *cow, struct csn_error *err)
+int cow_open(const struct cli *cli, struct cow *cow, struct csn_error *err)
 {
 	int r;
 
-	if (!*name)
+	cow->paths = cli->args + 1;
+	cow->path_count = cli->arg_count > 1 ? cli->arg_count - 1 : 0;
+	/* "" is the last run elsewhere: too easily an unset variable here. */
+	if (cli->arg_count && !cli->args[0][0])
 		return csn_fail(err, -EINVAL, "usage", "an empty text names no run");
-	r = run_open(cli, name, &cow->run, err);
+	r = run_open(cli, cli->arg_count ? cli->args[0] : "", &cow->run, err);
 	if (r == 0)
 		r = run_read_result(&cow->run, err);
 	if (r < 0)
@@ -111,18 +114,25 @@ static void tidy(const char *typed, char ret_path[PATH_MAX])
 	snprintf(ret_path, PATH_MAX, "%s", absolute + 1);
 }
 
-bool cow_is_named(const struct layer_entry *entry, char *const *paths, int count)
+/* Does a named path cover the entry? */
+static bool covers(const char *named, const struct layer_entry *entry)
 {
 	bool is_new_folder = entry->change == LAYER_ADDED && S_ISDIR(entry->now.st_mode);
+
+	return !*named || is_at_or_beneath(entry->path, named) ||
+	       (is_new_folder && is_at_or_beneath(named, entry->path));
+}
+
+bool cow_is_named(const struct cow *cow, const struct layer_entry *entry)
+{
 	char path[PATH_MAX];
 
-	for (int i = 0; i < count; i++) {
-		tidy(paths[i], path);
-		if (!*path || is_at_or_beneath(entry->path, path) ||
-		    (is_new_folder && is_at_or_beneath(path, entry->path)))
+	for (int i = 0; i < cow->path_count; i++) {
+		tidy(cow->paths[i], path);
+		if (covers(path, entry))
 			return true;
 	}
-	return count == 0;
+	return cow->path_count == 0;
 }
 
 /* What git itself writes when a sandbox commits; everything else in .git can run programs. */
@@ -149,7 +159,8 @@ static const struct {
 	{ ".devcontainer", "an editor runs its commands" },
 };
 
-const char *cow_guard(const char *path)
+/* Names that mean the same for every policy. */
+static const char *guard_by_name(const char *path)
 {
 	size_t length;
 
@@ -164,6 +175,69 @@ const char *cow_guard(const char *path)
 				return guarded[i].who;
 	}
 	return NULL;
+}
+
+/* Protected names are paths. What is put in the place of a folder above one changes it too. */
+static bool is_protected(const char *name, const char *path, bool is_folder)
+{
+	size_t length = strlen(name), size = strlen(path);
+
+	if (strncasecmp(path, name, length) == 0 && (path[length] == 0 || path[length] == '/'))
+		return true;
+	return !is_folder && size < length && name[size] == '/' &&
+	       strncasecmp(name, path, size) == 0;
+}
+
+/* What the policy that was in force protected or hid. */
+static const char *guard_by_policy(const json_t *result, const char *path, bool is_folder)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "protect"), i, item) {
+		const char *name = json_string_value(item);
+
+		if (name && *name && is_protected(name, path, is_folder))
+			return "the policy protects it";
+	}
+	json_array_foreach(json_object_get(result, "hide"), i, item) {
+		const char *pattern = json_string_value(item);
+
+		if (pattern && *pattern && run_pattern_covers(pattern, path))
+			return "the policy hides it";
+	}
+	return NULL;
+}
+
+static const char *guard(const struct cow *cow, const char *path, bool is_folder)
+{
+	const char *who = guard_by_name(path);
+
+	return who ? who : guard_by_policy(cow->run.result, path, is_folder);
+}
+
+static bool is_folder(const struct layer_entry *entry)
+{
+	return S_ISDIR(entry->change == LAYER_DELETED ? entry->old.st_mode : entry->now.st_mode);
+}
+
+const char *cow_guard(const struct cow *cow, const struct layer_entry *entry)
+{
+	return guard(cow, entry->path, is_folder(entry));
+}
+
+const char *cow_objection(const struct cow *cow, const struct layer_entry *entry)
+{
+	const char *who = cow_guard(cow, entry);
+	char named[PATH_MAX];
+
+	/* Named itself, or with a folder that is guarded: naming "." is not naming .git. */
+	for (int i = 0; who && i < cow->path_count; i++) {
+		tidy(cow->paths[i], named);
+		if (covers(named, entry) && (str_is(named, entry->path) || guard(cow, named, true)))
+			return NULL;
+	}
+	return who;
 }
 
 bool cow_is_policy(const struct cow *cow, const char *path)

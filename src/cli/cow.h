@@ -18,6 +18,8 @@
 struct cow {
 	struct run run;
 	char workspace[PATH_MAX];
+	char **paths; /* what a person named, relative to the workspace; borrowed */
+	int path_count;
 	int upper_fd;       /* owned */
 	int lower_fd;       /* owned: the workspace */
 	int64_t started_ms; /* wall clock; 0 if unknown */
@@ -27,18 +29,24 @@ struct cow {
 #define COW_NONE ((struct cow){ .run = RUN_NONE, .upper_fd = -1, .lower_fd = -1 })
 #define _cleanup_cow_ __attribute__((cleanup(cow_done)))
 
-/* Opens the layer of run `name` and lists it. -ENOENT for a run that had none. */
-int cow_open(const struct cli *cli, const char *name, struct cow *cow, struct csn_error *err);
+/*
+ * Opens and lists the layer of the run that the first word names, or of the last run without a
+ * word; the other words are paths. -ENOENT for a run that had none.
+ */
+int cow_open(const struct cli *cli, struct cow *cow, struct csn_error *err);
 void cow_done(struct cow *cow);
 
 /*
- * Is the entry among the paths a person named (relative to the workspace)? Without any, all
- * are. An added folder above a named path counts: it has to be made first.
+ * Is the entry among the paths a person named? Without any, all are. An added folder above a
+ * named path counts: it has to be made first.
  */
-bool cow_is_named(const struct layer_entry *entry, char *const *paths, int count);
+bool cow_is_named(const struct cow *cow, const struct layer_entry *entry);
 
-/* Why a path is left out of a commit unless it is named itself; NULL: no reason. */
-const char *cow_guard(const char *path);
+/* Why the entry is left out of a commit; NULL: no reason, or it was named itself. */
+const char *cow_objection(const struct cow *cow, const struct layer_entry *entry);
+
+/* The same, whatever was named. */
+const char *cow_guard(const struct cow *cow, const struct layer_entry *entry);
 
 /* Is it a policy file, by its name or because it is the one in force? Those are never written. */
 bool cow_is_policy(const struct cow *cow, const char *path);

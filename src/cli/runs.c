@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -106,6 +107,21 @@ const char *run_text(const json_t *object, const char *key)
 	const char *text = json_string_value(json_object_get(object, key));
 
 	return text ? text : "";
+}
+
+bool run_pattern_covers(const char *pattern, const char *path)
+{
+	char part[PATH_MAX];
+
+	snprintf(part, sizeof part, "%s", path);
+	while (*part) {
+		char *slash = strrchr(part, '/');
+
+		if (str_path_matches(pattern, part))
+			return true;
+		*(slash ? slash : part) = 0;
+	}
+	return false;
 }
 
 void run_describe_end(const json_t *result, char *ret_text, size_t size)

@@ -192,20 +192,10 @@ static bool has_changed_since(const struct commit *commit, const struct layer_en
 	       commit->cow->started_ms;
 }
 
-/* Is the entry covered by a named path that is itself guarded? Naming "." is not naming .git. */
-static bool is_asked_for(const struct commit *commit, const struct layer_entry *entry)
-{
-	for (int i = 1; i < commit->cli->arg_count; i++)
-		if (cow_guard(commit->cli->args[i]) &&
-		    cow_is_named(entry, commit->cli->args + i, 1))
-			return true;
-	return false;
-}
-
 static bool is_named_link(const struct commit *commit, const struct layer_entry *entry)
 {
-	for (int i = 1; i < commit->cli->arg_count; i++)
-		if (str_is(commit->cli->args[i], entry->path))
+	for (int i = 0; i < commit->cow->path_count; i++)
+		if (str_is(commit->cow->paths[i], entry->path))
 			return true;
 	return false;
 }
@@ -219,8 +209,8 @@ static const char *objection(const struct commit *commit, const struct layer_ent
 
 	if (cow_is_policy(commit->cow, entry->path))
 		return "a policy file is never written";
-	who = cow_guard(entry->path);
-	if (who && !is_asked_for(commit, entry))
+	who = cow_objection(commit->cow, entry);
+	if (who)
 		return who;
 	if (entry->is_unreadable)
 		return "its mode keeps you out";
@@ -263,7 +253,7 @@ static void commit_all(const struct commit *commit)
 	for (size_t i = 0; i < layer->count; i++) {
 		const struct layer_entry *entry = &layer->entries[i];
 
-		if (!cow_is_named(entry, commit->cli->args + 1, commit->cli->arg_count - 1))
+		if (!cow_is_named(commit->cow, entry))
 			continue;
 		reason = objection(commit, entry);
 		if (!reason && !commit->cli->options.dry_run) {
@@ -315,7 +305,7 @@ int cli_runs_commit(struct cli *cli)
 	struct csn_error err = { 0 };
 	int status;
 
-	if (cow_open(cli, cli->args[0], &cow, &err) < 0)
+	if (cow_open(cli, &cow, &err) < 0)
 		return cli_fail(cli, &err);
 	commit.applied = json_array();
 	commit.left = json_array();

@@ -166,7 +166,7 @@ static void print_entry(const struct cli *cli, const struct cow *cow,
 	free(name);
 }
 
-static json_t *entry_json(const struct layer_entry *entry)
+static json_t *entry_json(const struct cow *cow, const struct layer_entry *entry)
 {
 	bool is_gone = entry->change == LAYER_DELETED;
 	char *name = cow_path_text(entry);
@@ -176,7 +176,7 @@ static json_t *entry_json(const struct layer_entry *entry)
 			  cow_change_name(entry), "kind", cow_kind_name(entry), "size",
 			  (json_int_t)(is_gone ? entry->old.st_size : entry->now.st_size), "mode",
 			  (int)((is_gone ? entry->old.st_mode : entry->now.st_mode) & 07777),
-			  "guarded", cow_guard(entry->path) != NULL);
+			  "guarded", cow_guard(cow, entry) != NULL);
 	free(name);
 	return value;
 }
@@ -187,16 +187,16 @@ int cli_runs_diff(struct cli *cli)
 	struct csn_error err = { 0 };
 	json_t *list;
 
-	if (cow_open(cli, cli->args[0], &cow, &err) < 0)
+	if (cow_open(cli, &cow, &err) < 0)
 		return cli_fail(cli, &err);
 	list = json_array();
 	for (size_t i = 0; i < cow.layer.count; i++) {
 		const struct layer_entry *entry = &cow.layer.entries[i];
 
-		if (!cow_is_named(entry, cli->args + 1, cli->arg_count - 1))
+		if (!cow_is_named(&cow, entry))
 			continue;
 		if (cli->options.json)
-			json_array_append_new(list, entry_json(entry));
+			json_array_append_new(list, entry_json(&cow, entry));
 		else
 			print_entry(cli, &cow, entry);
 	}

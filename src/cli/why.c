@@ -76,44 +76,84 @@ static int hint_mount(const char *host, const char *at, const char *mode, struct
 	return buf_printf(hint, ", mode: %s}]", mode);
 }
 
-/* What lies beneath a read-only mount: the first one is the workspace, where there is one. */
-static int hint_mounted(const json_t *result, const char *path, struct buf *hint)
+/* The mount that a path inside lies in, the innermost one; NULL: none. */
+static const json_t *find_mount(const json_t *result, const char *path)
 {
-	const json_t *mount;
+	const json_t *mount, *found = NULL;
 	size_t i;
 
 	json_array_foreach(json_object_get(result, "mounts"), i, mount) {
 		const char *at = run_text(mount, "at");
 
-		if (at[0] != '/' || !path_is_beneath(path, at) ||
-		    !str_is(run_text(mount, "mode"), "ro"))
-			continue;
-		if (i == 0)
-			return buf_add_text(hint, "workspace: {mode: cow}   # or rw");
-		return hint_mount(run_text(mount, "host"), at, "rw", hint);
+		if (at[0] == '/' && path_is_beneath(path, at) &&
+		    (!found || strlen(at) > strlen(run_text(found, "at"))))
+			found = mount;
 	}
-	return 0;
+	return found;
+}
+
+static bool is_protected(const char *name, const char *tail)
+{
+	return path_is_beneath(tail, name) || path_is_beneath(name, tail);
+}
+
+/* "workspace: {KEY: [...]}" without what speaks of `tail`; nothing if nothing in the list does. */
+static int hint_list(const json_t *result, const char *key, const char *tail, struct buf *hint)
+{
+	bool is_hide = str_is(key, "hide"), is_found = false;
+	const json_t *item;
+	const char *comma = "";
+	size_t i;
+	int r = buf_printf(hint, "workspace: {%s: [", key);
+
+	json_array_foreach(json_object_get(result, key), i, item) {
+		const char *text = json_string_value(item);
+
+		if (r < 0 || !text || !*text)
+			continue;
+		if (is_hide ? run_pattern_covers(text, tail) : is_protected(text, tail)) {
+			is_found = true;
+			continue;
+		}
+		r = buf_add_text(hint, comma);
+		r = r < 0 ? r : add_quoted(hint, text);
+		comma = ", ";
+	}
+	if (!is_found)
+		buf_clear(hint);
+	return r < 0 || !is_found ? r : buf_add_text(hint, "]}");
 }
 
 static int hint_write(const json_t *result, const json_t *detail, struct buf *hint)
 {
 	const char *path = run_text(detail, "path");
-	int r;
+	const json_t *mount = find_mount(result, path);
+	const char *at = run_text(mount, "at");
+	bool is_ro = str_is(run_text(mount, "mode"), "ro");
 
 	if (path[0] != '/')
 		return 0;
-	r = hint_mounted(result, path, hint);
-	if (r < 0 || buf_size(hint) > 0 || is_system(path))
-		return r;
-	return hint_mount(path, path, "rw", hint);
+	if (!mount)
+		return is_system(path) ? 0 : hint_mount(path, path, "rw", hint);
+	if (!json_is_true(json_object_get(mount, "workspace")))
+		return is_ro ? hint_mount(run_text(mount, "host"), at, "rw", hint) : 0;
+	if (is_ro)
+		return buf_add_text(hint, "workspace: {mode: cow}   # or rw");
+	return hint_list(result, "protect", path_tail(path, at), hint);
 }
 
 static int hint_read(const json_t *result, const json_t *detail, struct buf *hint)
 {
 	const char *path = run_text(detail, "path");
+	const json_t *mount = find_mount(result, path);
 
-	(void)result;
-	return path[0] == '/' ? hint_mount(path, path, "ro", hint) : 0;
+	if (path[0] != '/')
+		return 0;
+	if (!mount)
+		return hint_mount(path, path, "ro", hint);
+	if (!json_is_true(json_object_get(mount, "workspace")))
+		return 0;
+	return hint_list(result, "hide", path_tail(path, run_text(mount, "at")), hint);
 }
 
 /* A limit: its key in a policy, in a result, and how its value is written. */

@@ -86,7 +86,7 @@ def test_run_dir_is_another_place(cli, make_record, runs, tmp_path):
 
 def test_why_says_what_would_permit_it(cli, make_record):
     make_record(violations=VIOLATIONS, limits={"command_ms": 45000, "mem_bytes": 1 << 30},
-                mounts=[{"host": "/p", "at": "/workspace", "mode": "ro"}],
+                mounts=[{"host": "/p", "at": "/workspace", "mode": "ro", "workspace": True}],
                 termination={"reason": "timeout", "clock": "command", "exit_code": None, "signal": None,
                              "signal_name": None})
     told = cli("why", "--json").json()
@@ -97,6 +97,31 @@ def test_why_says_what_would_permit_it(cli, make_record):
     assert "(3 times)" in answer.out and "(not certain)" in answer.out
     assert answer.out.count("nothing in a policy permits it") == 2
     assert "address=198.51.100.7 port=443" in answer.out
+
+
+WORKSPACE = {"host": "/p", "at": "/workspace", "workspace": True}
+LIB = {"host": "/srv/lib", "at": "/workspace/lib", "mode": "ro"}
+
+
+@pytest.mark.parametrize("event, path, mode, permit", [
+    ("Write", "/workspace/a", "ro", "workspace: {mode: cow}   # or rw"),
+    ("Write", "/workspace/lib/a", "ro", 'mounts: [{host: "/srv/lib", at: "/workspace/lib", mode: rw}]'),
+    ("Write", "/workspace/lib/a", "rw", 'mounts: [{host: "/srv/lib", at: "/workspace/lib", mode: rw}]'),
+    ("Write", "/workspace/.git/hooks/x", "rw", 'workspace: {protect: [".envrc"]}'),
+    ("Write", "/workspace/.git", "rw", 'workspace: {protect: [".envrc"]}'),
+    ("Write", "/workspace/.gitx", "rw", None),
+    ("Write", "/workspacex/a", "rw", 'mounts: [{host: "/workspacex/a", at: "/workspacex/a", mode: rw}]'),
+    ("Read", "/workspace/.env", "rw", 'workspace: {hide: ["secrets", "*.pem\\u001B"]}'),
+    ("Read", "/workspace/a/secrets/b", "ro", 'workspace: {hide: [".env", "*.pem\\u001B"]}'),
+    ("Read", "/workspace/a", "ro", None),
+    ("Read", "/workspace/lib/a", "ro", None),
+    ("Read", "/srv/a", "ro", 'mounts: [{host: "/srv/a", at: "/srv/a", mode: ro}]'),
+])
+def test_why_knows_the_workspace_by_its_mark(cli, make_record, event, path, mode, permit):
+    make_record(mounts=[LIB, WORKSPACE | {"mode": mode}], protect=[".git/hooks", ".envrc"],
+                hide=[".env", "secrets", "*.pem\x1b"],
+                violations=[{"event": f"Filesystem{event}Violation", "detail": {"path": path}, "count": 1}])
+    assert cli("why", "--json").json()["violations"][0]["policy"] == permit
 
 
 def test_why_of_a_clean_run(cli, make_record):
@@ -174,8 +199,21 @@ def test_gc(cli, make_record, runs):
 # ---- the copy-on-write layer -------------------------------------------------------------------
 
 @pytest.fixture
-def cow(make_record, runs, project):
-    """A finished copy-on-write run over the project: (id, its upper folder)."""
+def make_cow(make_record, runs, project):
+    """make_cow(protect=[…]) -> a finished copy-on-write run over the project: (id, its upper folder)."""
+    def make(**changes):
+        run = make_record(mounts=[{"host": str(project), "at": "/workspace", "mode": "cow", "workspace": True}],
+                          events=[("RunStarted", {})], **changes)
+        upper = runs / run / "cow" / "upper"
+        upper.mkdir(parents=True)
+        return run, upper
+
+    return make
+
+
+@pytest.fixture
+def cow(make_cow, project):
+    """One over a project with something in it."""
     (project / "same").write_text("same\n")
     (project / "changed").write_text("".join(f"line {n}\n" for n in range(30)))
     (project / "gone").write_text("gone\n")
@@ -184,11 +222,7 @@ def cow(make_record, runs, project):
     (project / "opaque").mkdir()
     (project / "opaque" / "old").write_text("old\n")
     (project / "opaque" / "kept").write_text("kept\n")
-    run = make_record(mounts=[{"host": str(project), "at": "/workspace", "mode": "cow"}],
-                      events=[("RunStarted", {})])
-    upper = runs / run / "cow" / "upper"
-    upper.mkdir(parents=True)
-    return run, upper
+    return make_cow()
 
 
 def whiteout(path):
@@ -229,6 +263,7 @@ def test_diff_lists_what_changed(cli, cow):
     assert "@@ -13,7 +13,7 @@\n line 12\n line 13\n line 14\n-line 15\n+another\n line 16\n" in out
     assert "A link -> new/file\n" in out and "+new\n" in out and "-gone\n" in out
     assert "@@" not in cli("runs", "diff", run, "--names-only").out
+    assert cli("runs", "diff").out == out, "without a name it is the last run"
 
 
 def test_diff_is_a_patch(cli, cow, project):
@@ -317,6 +352,37 @@ def test_guarded_names_only_when_named(cli, cow, project, path):
     assert answer.status == 1 and "left out" in answer.out and not (project / path).exists()
     assert cli("runs", "commit", run, ".").status == 1 and not (project / path).exists()
     assert cli("runs", "commit", run, path).status == 0 and (project / path).read_text() == "evil\n"
+
+
+@pytest.mark.parametrize("path", ["conf/keys", "conf/keys/a", "CONF/keys", ".env", "sub/.env", "secrets/a"])
+def test_what_the_policy_protects_or_hides(cli, make_cow, project, path):
+    """The policy's own names hold for a commit as they do for a writable workspace."""
+    run, upper = make_cow(protect=["conf/keys", 7, ""], hide=[".env", "secrets"])
+    (upper / path).parent.mkdir(parents=True, exist_ok=True)
+    (upper / path).write_text("evil\n")
+    (upper / "conf2").write_text("fine\n")
+    for words in ([run], [run, "."], []):
+        answer = cli("runs", "commit", *words)
+        assert answer.status == 1 and "the policy" in answer.out and not (project / path).exists(), words
+    assert (project / "conf2").exists()
+    assert {change["path"] for change in cli("runs", "diff", "--json").json()["changes"] if change["guarded"]} >= {path}
+    assert cli("runs", "commit", run, path).status == 0 and (project / path).read_text() == "evil\n"
+
+
+def test_no_link_stands_in_for_a_folder_above_a_protected_name(cli, make_cow, project):
+    run, upper = make_cow(protect=["conf/keys"])
+    (upper / "other").mkdir()
+    (upper / "other" / "keys").write_text("evil\n")
+    (upper / "conf").symlink_to("other")
+    assert cli("runs", "commit", run).status == 1 and not (project / "conf").is_symlink()
+    assert cli("runs", "commit", run, "conf").status == 0 and (project / "conf").is_symlink()
+
+
+def test_a_folder_above_a_protected_name_passes(cli, make_cow, project):
+    run, upper = make_cow(protect=["conf/keys"])
+    (upper / "conf").mkdir()
+    (upper / "conf" / "fine").write_text("fine\n")
+    assert cli("runs", "commit", run).status == 0 and (project / "conf" / "fine").exists()
 
 
 def test_git_data_passes(cli, cow, project):
