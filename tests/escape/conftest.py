@@ -62,7 +62,8 @@ class Run:
         return {v["event"] for v in self.violations if not v.get("expected")}
 
     def __repr__(self):
-        return (f"status {self.status}, {self.seconds:.1f} s, {self.reason}\n--- out\n{self.out[-6000:]}\n"
+        out = self.out.replace("x" * 64, "")[-4000:]
+        return (f"status {self.status}, {self.seconds:.1f} s, {self.reason}\n--- out\n{out}\n"
                 f"--- err\n{self.err[-3000:]}\n--- violations\n" +
                 "\n".join(json.dumps(v) for v in self.violations))
 
@@ -98,6 +99,13 @@ class Case:
         process = subprocess.Popen(argv, env=self.env, cwd=self.base, **self.as_starter(), **more)
         self.cleanups.append(lambda: (process.kill(), process.wait()))
         return process
+
+    def copy_programs(self, folder):
+        """caisson and its agent, as the starter's own files."""
+        folder.mkdir()
+        shutil.copy(self.caisson, folder / "caisson")
+        shutil.copy(agent_beside(self.caisson), folder / "caisson-agent")
+        return folder
 
     def victim(self):
         """A host process of the starter's own uid: what an escape would reach first."""
@@ -156,7 +164,7 @@ class Case:
         """Processes of the host that carry this run's token, after at most `within` seconds."""
         end = time.monotonic() + within
         while True:
-            left = [pid for pid in pids_with(self.token) if pid != os.getpid()]
+            left = pids_with(self.token)
             if not left or time.monotonic() > end:
                 return left
             time.sleep(0.05)
@@ -168,13 +176,21 @@ class Case:
 
 
 def pids_with(token):
+    """Processes started with this argument; caisson itself and its helper have it too and do not count."""
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             with contextlib.suppress(OSError):
-                if token.encode() in pathlib.Path(f"/proc/{entry}/cmdline").read_bytes():
+                process = pathlib.Path("/proc", entry)
+                if token.encode() in process.joinpath("cmdline").read_bytes() and \
+                        not process.joinpath("comm").read_text().startswith("caisson"):
                     found.append(int(entry))
     return found
+
+
+def agent_beside(caisson):
+    folder = pathlib.Path(caisson).resolve().parent
+    return next(p for p in (folder / "caisson-agent", folder.parent / "agent/caisson-agent") if p.exists())
 
 
 def doctor(caisson):
@@ -201,8 +217,8 @@ def caisson(shared):
     if readable or os.geteuid() != 0:
         return str(built)
     (shared / "bin").mkdir()
-    for path in (built, built.parent / "caisson-agent"):
-        shutil.copy(path.resolve(), shared / "bin" / path.name)
+    shutil.copy(built, shared / "bin" / "caisson")
+    shutil.copy(agent_beside(built), shared / "bin" / "caisson-agent")
     return str(shared / "bin" / "caisson")
 
 
@@ -216,7 +232,7 @@ def native(shared):
     """The attacks as they lie in the workspace: Python as it is, C compiled."""
     folder = shared / "attack"
     folder.mkdir()
-    for path in HERE.iterdir():
+    for path in [*HERE.iterdir(), *(HERE / "helpers").iterdir()]:
         if path.suffix == ".py" and path.stem not in NOT_ATTACKS - {"inside"}:
             shutil.copy(path, folder)
         if path.suffix == ".c":

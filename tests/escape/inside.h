@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* Tells how `name` went. `result` below 0: refused, with errno. A control has to work. */
-static void say(const char *name, long result, bool is_control)
+__attribute__((unused)) static void say(const char *name, long result, bool is_control)
 {
 	printf("{\"attempt\": \"%s\", \"got\": %s, \"errno\": ", name,
 	       result < 0 ? "false" : "true");

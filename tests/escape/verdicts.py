@@ -45,33 +45,127 @@ def allowed(why, *events, **more):
     return Verdict("allowed", events, why=why, **more)
 
 
-def row(process, landlock=None, **more):
-    return {"process": process, "landlock": landlock or process, **more}
+def row(process, landlock=None, **users):
+    """`users`: process_user=…, landlock_user=… where the wall's row is root's only."""
+    return {"process": process, "landlock": landlock or process, **users}
 
+
+LISTED = "This wall shares the host's process list; what the processes hold is not readable."
+GROUPS = "Only newgidmap could drop a user's supplementary groups; `caisson doctor` names them."
+UNSAMPLED = "without a control group memory that no process has mapped is not sampled"
+RECORD = "the run root inside a writable workspace is not hidden: records can be rewritten"
+SETID = "set-user-id files can be made in a writable workspace; after root's run they are root's"
+RENEWED = "the folder above a protected name can be renamed away and made anew"
+OWN_BUILD = "a user's own build does not start: Landlock takes no rule for the agent's sealed memfd"
+RIGHTS = "on the landlock wall chmod, chown, utimes and setxattr reach every file of the caller's, the read-only ones too"
+TERMINALS = "the landlock wall opens every terminal in /dev/pts that belongs to the caller"
+POLICY = "the policy file in force can be written in a writable workspace"
+BOUNDING = "started by root the bounding set stays full: the ids are given up before it is emptied"
+BOUND = "Only a privileged process could empty the bounding set; no_new_privs makes it meaningless."
+NAMES = "Landlock's right to list a folder covers all beneath it: names of hidden files are seen, contents are not."
+NAMES_SEEN = {"the folder of a hidden folder": "allowed"}
+UNREAD = "A program may hide its memory from the monitor here: the write is refused and not recorded."
+UNCOUNTED = "Without a control group or a user namespace there is no limit to a user's processes; the result says so."
+ON_DISK = "Scratch is a folder of the host's here, without a size; the result does not list it as enforced."
+UNPROTECTED = "This wall has no protected names; `caisson doctor` says so."
+NO_COW = denied(ends="start_failed", why="This wall has no copy-on-write and says so at start.")
+NO_LOOPBACK = denied(ends="start_failed", why="This wall has no loopback of its own and says so at start.")
 
 VERDICTS = {
+    "foreign_rights": row(not_visible(), denied(WRITE), landlock_user=denied(WRITE, broken=RIGHTS)),
     "abstract_socket": row(not_visible(), denied(NET)),
+    "agent_file": row(not_visible(), denied(WRITE), process_user=not_visible(broken=OWN_BUILD), landlock_user=denied(WRITE, broken=OWN_BUILD)),
     "agent_limits": row(denied(SYSCALL)),
     "agent_memory": row(denied(SYSCALL)),
-    "agent_proc": row(not_visible(), denied()),
+    "agent_proc": row(not_visible(), denied(but={"its threads": "allowed"}, why=LISTED)),
     "agent_signals": row(denied()),
-    "dns_lookup": row(denied(NET), denied(SYSCALL)),
+    "blind_monitor": row(denied(NET, WRITE), landlock_user=denied(NET, may=(WRITE,), why=UNREAD)),
+    "capabilities": row(denied(SYSCALL), landlock=denied(SYSCALL, broken=BOUNDING),
+                        landlock_user=denied(SYSCALL, but={"CapBnd is not empty": "allowed"}, why=BOUND)),
+    "cgroup_files": row(denied(SYSCALL, may=(WRITE,))),
+    "core_dumps": row(denied()),
+    "cow_layer": row(denied(SYSCALL, may=(WRITE,)), NO_COW),
+    "daemon": row(denied()),
+    "deaf_tree": row(limited(TIMEOUT, ends="timeout")),
+    "descriptors": row(denied()),
+    "device_nodes": row(denied(SYSCALL)),
+    "devices": row(not_visible(), denied(may=(WRITE,))),
+    "dns_lookup": row(denied(NET)),
+    "environment": row(denied()),
     "fifo_ro": row(denied(WRITE)),
+    "file_attributes": row(denied(WRITE)),
+    "file_capabilities": row(denied()),
+    "file_handles": row(denied(SYSCALL)),
     "foreign_entry": row(denied()),
+    "forged_denial": row(denied(ends="exited")),
+    "forged_frames": row(denied(WRITE)),
+    "fork_bomb": row(limited(PROCESSES), limited(may=(PROCESSES,)), process_user=limited(), landlock_user=allowed(UNCOUNTED)),
+    "fork_chain": row(denied(may=(PROCESSES,))),
+    "groups": row(denied(), process_user=allowed(GROUPS), landlock_user=allowed(GROUPS)),
+    "hard_links": row(denied(WRITE), landlock_user=denied(WRITE, broken=RIGHTS)),
+    "held_stdout": row(denied()),
+    "hidden_files_cow": row(denied(WRITE), NO_COW),
+    "hidden_files_ro": row(denied(WRITE), denied(WRITE, but=NAMES_SEEN, why=NAMES), landlock_user=denied(WRITE, but=NAMES_SEEN, why=NAMES, broken=RIGHTS)),
+    "hidden_files_rw": row(denied(WRITE), denied()),
     "high_bits": row(denied(SYSCALL)),
+    "home_folder": row(not_visible(may=(READ, WRITE)), denied(may=(READ, WRITE))),
+    "host_files": row(not_visible(may=(READ,)), denied(may=(READ,))),
+    "host_memory": row(denied(SYSCALL), landlock_user=denied(SYSCALL, but={"its descriptors": "allowed"}, why=LISTED)),
+    "host_signals": row(not_visible(), denied()),
+    "host_terminal": row(not_visible(), denied(), landlock_user=denied(broken=TERMINALS)),
+    "kernel_code": row(denied(SYSCALL)),
+    "kernel_uid": row(denied()),
+    "keyrings": row(denied(SYSCALL)),
+    "kill_all": row(allowed("it reaches the sandbox's own processes only")),
+    "listener_theft": row(denied(SYSCALL)),
+    "machine_calls": row(denied(SYSCALL)),
+    "many_files": row(limited()),
+    "memfd_program": row(denied(but={"execute": "allowed"}, why="a program in memory has no more rights than one on disk.")),
+    "memory_bomb": row(limited(MEMORY, ends="memory")),
+    "memory_memfd": row(limited(MEMORY, ends="memory"), process_user=limited(MEMORY, ends="memory", broken=UNSAMPLED),
+                        landlock_user=limited(MEMORY, ends="memory", broken=UNSAMPLED)),
+    "memory_scratch": row(limited(MEMORY, ends="memory"), allowed(ON_DISK), process_user=limited(MEMORY, ends="memory", broken=UNSAMPLED)),
+    "monitor_killed": row(denied(ends="killed")),
     "mount_calls": row(denied(SYSCALL)),
+    "mount_symlink": row(denied(ends="start_failed")),
     "namespaces": row(denied(SYSCALL)),
-    "proc_machine": row(denied(WRITE)),
+    "nested_run": row(denied(SYSCALL, may=(WRITE,))),
+    "netlink_route": row(denied(SYSCALL, may=(WRITE,))),
+    "notify_flood": row(limited(SYSCALL, WRITE, TIMEOUT, ends="timeout")),
+    "other_processes": row(not_visible(), allowed(LISTED)),
+    "output_flood": row(limited(OUTPUT, ends="output")),
+    "own_record": row(denied(may=(WRITE, READ), broken=RECORD)),
+    "personalities": row(denied(SYSCALL)),
+    "policy_file": row(denied(WRITE), denied(), landlock_user=denied(broken=POLICY)),
+    "posix_ipc": row(not_visible(), denied(SYSCALL, may=(WRITE,))),
+    "proc_links": row(denied(WRITE)),
+    "proc_machine": row(denied(WRITE), denied(WRITE, but={"read key-users": "allowed"}, why=LISTED)),
     "proc_sys": row(denied(WRITE)),
-    "socket_families": row(denied(SYSCALL)),
-    "tcp_host": row(denied(NET), denied(SYSCALL)),
-    "tcp_loopback": row(denied(NET)),
-    "udp_host": row(denied(NET), denied(SYSCALL)),
-    "unix_socket_cow": row(denied(NET)),
+    "protected_absent": row(denied(WRITE), denied(may=(WRITE,)), landlock_user=allowed(UNPROTECTED, but=dict.fromkeys((".envrc", ".git/config", ".git/hooks/pre-commit", ".vscode/tasks.json"), "denied"))),
+    "protected_names": row(denied(WRITE, broken=RENEWED), denied(but={"other files can be written": "denied"}), landlock_user=allowed(UNPROTECTED, but=dict.fromkeys(("remove hooks", "renew .git as a whole", "symlink a hook", "replace config"), "denied"))),
+    "raise_limits": row(denied()),
+    "scratch_fill": row(limited(SCRATCH), allowed(ON_DISK, WRITE, but={"the same by /dev/shm": "denied"})),
+    "setid_files": row(denied(SYSCALL, may=(WRITE,), broken=SETID), denied(but={"an ordinary program": "denied"}, may=(WRITE, SYSCALL)), landlock_user=denied(SYSCALL, may=(WRITE,), broken=SETID)),
+    "setuid_binary": row(denied(may=(SYSCALL,))),
+    "sibling_runs": row(not_visible(may=(READ, WRITE)), denied(may=(READ, WRITE))),
+    "socket_families": row(denied(SYSCALL), denied(SYSCALL, NET)),
+    "stalled_reader": row(limited(TIMEOUT, may=(WRITE, OUTPUT), ends="timeout")),
+    "symlinks_out": row(not_visible(may=(READ, WRITE)), denied(may=(READ, WRITE))),
+    "system_files": row(denied(WRITE)),
+    "sysv_ipc": row(not_visible(), denied(SYSCALL, but={"the list": "allowed"}, why=LISTED)),
+    "take_ids": row(denied()),
+    "tcp_host": row(denied(NET)),
+    "tcp_loopback": row(denied(NET), NO_LOOPBACK),
+    "timer_storm": row(denied(SYSCALL)),
+    "tiocsti": row(denied(SYSCALL)),
+    "tty_inside": row(denied(SYSCALL)),
+    "udp_host": row(denied(NET)),
+    "unix_socket_cow": row(denied(NET), NO_COW),
     "unix_socket_dup2": row(denied(NET)),
     "unix_socket_ro": row(denied(NET, SYSCALL)),
     "unix_socket_rw": row(denied(NET)),
     "unix_socket_swap": row(denied(may=(NET,))),
+    "workspace_ro": row(denied(WRITE), landlock_user=denied(WRITE, broken=RIGHTS)),
 }
 
 
