@@ -98,9 +98,11 @@ static void serve(int listener, int pidfd)
 	if (notify_new(listener, &setup, &notify, NULL) < 0)
 		exit(1);
 	for (;;) {
-		struct pollfd ready[2] = { { notify_fd(notify), POLLIN, 0 }, { pidfd, POLLIN, 0 } };
+		struct pollfd ready[] = { { notify_fd(notify), POLLIN, 0 },
+					  { pidfd, POLLIN, 0 },
+					  { notify_timer_fd(notify), POLLIN, 0 } };
 
-		if (poll(ready, 2, -1) > 0 && ready[1].revents)
+		if (poll(ready, 3, -1) > 0 && ready[1].revents)
 			break;
 		notify_handle(notify);
 	}

@@ -2,7 +2,7 @@
  * One command's listener: take a notification, find its rule and its handler, answer.
  *
  * Floods: each answer costs tokens of a bucket, a fact twenty times as much as a permitted call.
- * When it is empty the listener leaves the epoll and a timer brings it back, so a program that
+ * When it is empty the listener is not polled and a timer brings it back, so a program that
  * floods waits in its own calls and burns no processor outside the sandbox. The queue is the
  * kernel's: at most one call per thread of the command.
  */
@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -185,15 +184,6 @@ static void fill_bucket(struct notify *notify)
 		notify->tokens = TOKENS_MAX;
 }
 
-static int watch_listener(struct notify *notify, bool is_on)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = notify->listener };
-
-	notify->is_paused = !is_on;
-	return epoll_ctl(notify->epoll, is_on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, notify->listener,
-			 &event);
-}
-
 /* Armed once and left to fire: setting it anew with every call would put it off for ever. */
 static void set_timer(struct notify *notify)
 {
@@ -242,9 +232,9 @@ enum notify_state notify_handle(struct notify *notify)
 		return NOTIFY_CLOSED;
 	if (notify->tokens <= 0 && !notify->is_paused) {
 		notify->delayed++;
-		watch_listener(notify, false);
+		notify->is_paused = true;
 	} else if (notify->tokens > 0 && notify->is_paused) {
-		watch_listener(notify, true);
+		notify->is_paused = false;
 	}
 	set_timer(notify);
 	return NOTIFY_MORE;
@@ -252,14 +242,8 @@ enum notify_state notify_handle(struct notify *notify)
 
 static int open_all(struct notify *notify)
 {
-	struct epoll_event event = { .events = EPOLLIN };
-
-	notify->epoll = epoll_create1(EPOLL_CLOEXEC);
 	notify->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (notify->epoll < 0 || notify->timer < 0)
-		return -errno;
-	if (epoll_ctl(notify->epoll, EPOLL_CTL_ADD, notify->timer, &event) < 0 ||
-	    watch_listener(notify, true) < 0)
+	if (notify->timer < 0)
 		return -errno;
 	/* Wakes the program on our processor at once (6.6); without it all is only slower. */
 	ioctl(notify->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
@@ -277,7 +261,7 @@ int notify_new(int listener, const struct notify_setup *setup, struct notify **r
 		return csn_fail(err, -ENOMEM, "notify", "out of memory for a command's listener");
 	}
 	notify->listener = listener;
-	notify->epoll = notify->timer = notify->root = notify->scratch = -1;
+	notify->timer = notify->root = notify->scratch = -1;
 	notify->setup = *setup;
 	if (!notify->setup.decide)
 		notify->setup.decide = profile_decide;
@@ -300,7 +284,6 @@ void notify_free(struct notify *notify)
 	notify_flush(notify);
 	wait_done(notify);
 	fd_close(notify->listener);
-	fd_close(notify->epoll);
 	fd_close(notify->timer);
 	fd_close(notify->root);
 	fd_close(notify->scratch);
@@ -309,7 +292,12 @@ void notify_free(struct notify *notify)
 
 int notify_fd(const struct notify *notify)
 {
-	return notify->epoll;
+	return notify->is_paused ? -1 : notify->listener;
+}
+
+int notify_timer_fd(const struct notify *notify)
+{
+	return notify->timer;
 }
 
 void notify_stats(const struct notify *notify, struct notify_stats *ret_stats)

@@ -38,7 +38,6 @@ struct lookup {
 
 struct notify {
 	int listener;
-	int epoll; /* holds listener and timer */
 	int timer;
 	struct notify_setup setup;
 	char profile[32];
@@ -46,7 +45,7 @@ struct notify {
 	int scratch;        /* O_PATH of scratch, looked up inside, -1 until needed */
 	int64_t tokens;     /* of the bucket */
 	uint64_t filled_us; /* when it was filled last */
-	bool is_paused;     /* the listener is out of the epoll */
+	bool is_paused;     /* the listener is not polled */
 	bool is_timer_set;
 	bool wants_end;
 	uint64_t delayed, handled, unreadable;

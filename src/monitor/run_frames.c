@@ -221,6 +221,8 @@ static int on_ready(struct run *run, const struct term *items, struct csn_error 
 		run->is_executing = true;
 		run->phase_us[PHASE_EXEC] = run->phase_us[PHASE_READY];
 	}
+	/* Now, while the agent starts the command, and not when the command waits for us. */
+	run_log_lockdown(run);
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 
 enum slot {
 	SLOT_NOTIFY,
+	SLOT_NOTIFY_TIMER,
 	SLOT_LISTENERS,
 	SLOT_STREAM,
 	SLOT_SIGNALS,
@@ -26,9 +27,12 @@ enum slot {
 
 static void on_notify(struct run *run, short events)
 {
-	enum notify_state state = notify_handle(run->notify);
+	enum notify_state state;
 
 	(void)events;
+	if (!run->notify) /* its other descriptor told already */
+		return;
+	state = notify_handle(run->notify);
 	if (state == NOTIFY_END)
 		run_end(run, END_VIOLATION, false);
 	if (state == NOTIFY_CLOSED) {
@@ -116,7 +120,7 @@ static void on_in(struct run *run, short events)
 }
 
 static void (*const handlers[SLOT_COUNT])(struct run *run, short events) = {
-	[SLOT_NOTIFY] = on_notify, [SLOT_LISTENERS] = on_listeners,
+	[SLOT_NOTIFY] = on_notify, [SLOT_NOTIFY_TIMER] = on_notify, [SLOT_LISTENERS] = on_listeners,
 	[SLOT_STREAM] = on_stream, [SLOT_SIGNALS] = on_signals,
 	[SLOT_WALL] = on_wall,     [SLOT_OOM] = on_oom,
 	[SLOT_OUT] = on_out,       [SLOT_ERR] = on_err,
@@ -131,6 +135,7 @@ static void fill(const struct run *run, struct pollfd *fds)
 	for (int i = 0; i < SLOT_COUNT; i++)
 		fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
 	fds[SLOT_NOTIFY].fd = run->notify ? notify_fd(run->notify) : -1;
+	fds[SLOT_NOTIFY_TIMER].fd = run->notify ? notify_timer_fd(run->notify) : -1;
 	fds[SLOT_LISTENERS].fd = run->wall.listeners;
 	fds[SLOT_STREAM].fd = has_stream ? run->wall.stream : -1;
 	fds[SLOT_STREAM].events |= channel_wants_out(&run->channel) ? POLLOUT : 0;

@@ -141,6 +141,7 @@ void run_loop(struct run *run);
 
 /* Events of the audit log: grants and start, lockdown and exec, one violation, the end. */
 void run_log_start(struct run *run);
+void run_log_lockdown(struct run *run); /* when the agent is ready: all steps were carried out */
 void run_log_exec(struct run *run);
 void run_log_violation(const struct fact *fact, void *data);
 /* caisson.result/1, a new object; NULL when out of memory. */

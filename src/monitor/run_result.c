@@ -256,13 +256,17 @@ void run_log_start(struct run *run)
 			    "command", command_json(run->setup), "limits", limits_json(run)));
 }
 
-void run_log_exec(struct run *run)
+void run_log_lockdown(struct run *run)
 {
 	const struct launch_step *step = run->backend->steps;
 
 	for (; step && step->name; step++)
 		chain_add(&run->record.chain, EVENT_LOCKDOWN_STEP,
 			  json_pack("{s:s, s:s}", "step", step->name, "why", step->why));
+}
+
+void run_log_exec(struct run *run)
+{
 	chain_add(&run->record.chain, EVENT_EXEC_STARTED,
 		  json_pack("{s:o, s:s}", "command", command_json(run->setup), "cwd", run->cwd));
 }

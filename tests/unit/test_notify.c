@@ -214,11 +214,12 @@ static void answer_all(int listener, int pidfd, pid_t pid)
 
 	CHECK(notify_new(listener, &setup, &notify, NULL) == 0);
 	for (last_state = NOTIFY_MORE; last_state == NOTIFY_MORE;) {
-		struct pollfd ready[2] = { { .fd = notify_fd(notify), .events = POLLIN },
-					   { .fd = pidfd, .events = POLLIN } };
+		struct pollfd ready[3] = { { .fd = notify_fd(notify), .events = POLLIN },
+					   { .fd = pidfd, .events = POLLIN },
+					   { .fd = notify_timer_fd(notify), .events = POLLIN } };
 		uint64_t before;
 
-		CHECK(poll(ready, 2, 10000) > 0);
+		CHECK(poll(ready, 3, 10000) > 0);
 		before = clock_now_us();
 		last_state = notify_handle(notify);
 		if (clock_now_us() - before > longest_us)
