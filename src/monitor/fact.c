@@ -214,27 +214,35 @@ static bool fill_detail(json_t *object, const struct fact_detail *detail,
 	return !detail->has_args || put_args(object, detail);
 }
 
-static bool fill(json_t *object, const struct fact *fact, const struct redactor *redactor)
+static bool fill_texts(json_t *object, const struct fact *fact, const struct redactor *redactor)
 {
-	json_t *detail = json_object();
+	return put_text(object, "event", fact_event_name(fact->event), NULL) &&
+	       put_text(object, "source", fact_source_name(fact->source), NULL) &&
+	       put_text(object, "comm", fact->comm, redactor) &&
+	       put_text(object, "rule", fact->rule, redactor) &&
+	       put_text(object, "say", fact->say, redactor);
+}
 
-	if (json_object_set_new(object, "detail", detail) < 0 ||
-	    !fill_detail(detail, &fact->detail, redactor) ||
-	    !put_text(object, "event", fact_event_name(fact->event), NULL) ||
-	    !put_text(object, "source", fact_source_name(fact->source), NULL) ||
-	    !put_time(object, "time", fact->time_ms) ||
-	    !put_text(object, "comm", fact->comm, redactor) ||
-	    !put_text(object, "rule", fact->rule, redactor) ||
-	    !put_text(object, "say", fact->say, redactor))
-		return false;
+static bool fill_numbers(json_t *object, const struct fact *fact)
+{
 	if (fact->count > 1 && !put_time(object, "last_time", fact->last_ms))
 		return false;
 	if (fact->is_expected && json_object_set_new(object, "expected", json_true()) < 0)
 		return false;
-	return json_object_set_new(object, "pid",
+	return put_time(object, "time", fact->time_ms) &&
+	       json_object_set_new(object, "pid",
 				   fact->pid ? json_integer(fact->pid) : json_null()) == 0 &&
 	       json_object_set_new(object, "count", json_integer((json_int_t)fact->count)) == 0 &&
 	       json_object_set_new(object, "certain", json_boolean(fact->is_certain)) == 0;
+}
+
+static bool fill(json_t *object, const struct fact *fact, const struct redactor *redactor)
+{
+	json_t *detail = json_object();
+
+	return json_object_set_new(object, "detail", detail) == 0 &&
+	       fill_detail(detail, &fact->detail, redactor) && fill_texts(object, fact, redactor) &&
+	       fill_numbers(object, fact);
 }
 
 json_t *fact_json(const struct fact *fact, const struct redactor *redactor)

@@ -80,4 +80,5 @@ int notify_timer_fd(const struct notify *notify);
 /* Handles a bounded number of notifications; never blocks, cheap when there is nothing. */
 enum notify_state notify_handle(struct notify *notify);
 
+/* Copies the numbers as they are now; after notify_free() there are none. */
 void notify_stats(const struct notify *notify, struct notify_stats *ret_stats);
