@@ -31,6 +31,9 @@ static int own_session(struct child *child)
 {
 	sigset_t none;
 
+	/* Ignored signals stay ignored across exec: `yes | head` would never end. */
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || setsid() < 0)
@@ -112,6 +115,18 @@ const struct child_step child_steps[] = {
 };
 /* clang-format on */
 
+/* Text, as far as its beginning tells: another machine's program is not for the shell. */
+static bool is_text(const char *path)
+{
+	char head[128];
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head);
+
+	if (fd >= 0)
+		close(fd);
+	return n > 0 && !memchr(head, 0, (size_t)n);
+}
+
 /* A script without "#!" is the shell's, as execvp() has it. */
 static int execute(struct child *child, const char *path)
 {
@@ -121,6 +136,8 @@ static int execute(struct child *child, const char *path)
 	execve(path, child->argv, child->env);
 	if (errno != ENOEXEC)
 		return -errno;
+	if (!is_text(path))
+		return -ENOEXEC;
 	for (size_t i = 1; child->argv[i] && n < 255; i++)
 		argv[n++] = child->argv[i];
 	execve(argv[0], (char *const *)argv, child->env);

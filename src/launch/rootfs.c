@@ -149,12 +149,16 @@ static int resolve(int root_fd, const char *path, uint64_t flags)
 	return sys_openat2(root_fd, path, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }
 
-/* Is `fd` on the new root's own tmpfs, where creating a mount point is ours to do? */
+/* Is `fd` on the new root's own tmpfs or on scratch, where creating a mount point is ours to do?
+ * Nothing of the program's is there yet. */
 static bool is_ours(int root_fd, int fd)
 {
-	struct stat root, st;
+	struct stat root, scratch, st;
 
-	return fstat(root_fd, &root) == 0 && fstat(fd, &st) == 0 && root.st_dev == st.st_dev;
+	if (fstat(root_fd, &root) < 0 || fstat(fd, &st) < 0 ||
+	    fstatat(root_fd, scratch_place, &scratch, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	return st.st_dev == root.st_dev || st.st_dev == scratch.st_dev;
 }
 
 /* Makes one missing component of a target. */
@@ -362,6 +366,7 @@ static int cover(int root_fd, struct rootfs_item *item, struct csn_error *err)
 	return r < 0 ? target_failed(item, r, err) : 0;
 }
 
+/* What is there, read-only (FREEZE) or as it is (PIN), mounted over itself. */
 static int freeze(int root_fd, struct rootfs_item *item, struct csn_error *err)
 {
 	_cleanup_fd_ int target_fd = resolve(root_fd, item->at, O_PATH | O_NOFOLLOW);
@@ -422,12 +427,19 @@ static int attach_overlay(int root_fd, struct rootfs_item *item, struct csn_erro
 typedef int (*maker)(int root_fd, struct rootfs_item *item, struct csn_error *err);
 
 static const maker makers[] = {
-	[ROOTFS_FOLDER] = make_folder,     [ROOTFS_FILE] = make_file,
-	[ROOTFS_LINK] = make_link,         [ROOTFS_COPY] = make_copy,
-	[ROOTFS_BIND] = attach_tree,       [ROOTFS_TREE] = attach_tree,
-	[ROOTFS_SCRATCH] = attach_scratch, [ROOTFS_PROC] = attach_tree,
-	[ROOTFS_PTS] = attach_tree,        [ROOTFS_COVER] = cover,
-	[ROOTFS_FREEZE] = freeze,          [ROOTFS_OVERLAY] = attach_overlay,
+	[ROOTFS_FOLDER] = make_folder,
+	[ROOTFS_FILE] = make_file,
+	[ROOTFS_LINK] = make_link,
+	[ROOTFS_COPY] = make_copy,
+	[ROOTFS_BIND] = attach_tree,
+	[ROOTFS_TREE] = attach_tree,
+	[ROOTFS_SCRATCH] = attach_scratch,
+	[ROOTFS_PROC] = attach_tree,
+	[ROOTFS_PTS] = attach_tree,
+	[ROOTFS_COVER] = cover,
+	[ROOTFS_PIN] = freeze,
+	[ROOTFS_FREEZE] = freeze,
+	[ROOTFS_OVERLAY] = attach_overlay,
 };
 
 /* The file system is attached where one of its own parts will cover it: unmounting it again

@@ -36,6 +36,7 @@ enum rootfs_kind {
 	ROOTFS_PROC,    /* a new procfs */
 	ROOTFS_PTS,     /* a new devpts */
 	ROOTFS_COVER,   /* an empty, unreadable file or folder over what is there */
+	ROOTFS_PIN,     /* what is there, mounted over itself: it cannot be renamed away */
 	ROOTFS_FREEZE,  /* what is there, read-only */
 	ROOTFS_OVERLAY  /* lower: tree `fd` or host path `source`; upper and work: `layer_fd` or
 			   `layer` */

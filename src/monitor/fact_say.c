@@ -166,14 +166,32 @@ static void say_syscall(struct sentence *s)
 	    s->fact->detail.syscall);
 }
 
+static uint64_t limit_of_clock(const struct plan_limits *limits, const char *clock)
+{
+	const struct {
+		const char *name;
+		uint64_t ms;
+	} clocks[] = { { "command", limits->command_ms },
+		       { "budget", limits->budget_ms },
+		       { "startup", limits->startup_ms },
+		       { "idle", limits->idle_ms } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(clocks); i++)
+		if (str_is(clocks[i].name, clock))
+			return clocks[i].ms;
+	return PLAN_UNLIMITED;
+}
+
 static void say_timeout(struct sentence *s)
 {
 	const char *clock = s->fact->detail.text[0] ? s->fact->detail.text : "command";
+	char limit[32];
 
+	str_format_duration(limit_of_clock(&s->plan->limits, clock), limit, sizeof limit);
 	SAY(s,
-	    "The time of the %s clock ran out; do less in one call, run it detached, or ask for "
+	    "The %s of the %s clock ran out; do less in one call, run it detached, or ask for "
 	    "--limit %s=TIME.",
-	    clock, clock);
+	    limit, clock, clock);
 }
 
 static void say_processes(struct sentence *s)

@@ -438,16 +438,16 @@ void run_take_listener(struct run *run)
 	};
 	int listener = -1, r;
 
-	if (run->notify) {
-		csn_fail(&run->error, -EBADMSG, "notify", "a listener was announced out of turn");
-		run_lose(run);
-		return;
-	}
 	limits_watch(&run->limits, run->wall.pid, run->scratch_dir[0] ? run->scratch_dir : NULL);
 	setup.scratch_fd = run->limits.scratch_fd;
 	r = fetch(run, &listener);
 	if (r == -EPIPE)
 		return;
+	if (r >= 0 && run->notify) {
+		fd_close(listener);
+		r = csn_fail(&run->error, -EBADMSG, "notify",
+			     "a listener was announced out of turn");
+	}
 	if (r < 0 || notify_new(listener, &setup, &run->notify, &run->error) < 0) {
 		run_lose(run);
 		return;

@@ -270,6 +270,36 @@ static void add_in_workspace(struct filling *f, enum rootfs_kind kind, const cha
 	}
 }
 
+/*
+ * A frozen path's folders are pinned: renamed away, they would make room for a new one with other
+ * contents. tests/cli/test_run_view.py
+ */
+static void pin_above(struct filling *f, const char *path)
+{
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		char *at = arena_printf(f->arena, "%s/%.*s", f->plan->workspace.at + 1,
+					(int)(slash - path), path);
+		struct rootfs_item *item;
+		bool is_new = at;
+
+		for (size_t i = 0; is_new && i < f->launch->rootfs.count; i++)
+			is_new = f->launch->rootfs.items[i].kind != ROOTFS_PIN ||
+				 !str_is(f->launch->rootfs.items[i].at, at);
+		if (!is_new)
+			continue;
+		item = add(f, ROOTFS_PIN, at, "");
+		item->is_optional = true;
+		item->attributes = READ_WRITE;
+	}
+}
+
+static void add_frozen(struct filling *f, const char *const *paths)
+{
+	for (const char *const *path = paths; path && *path; path++)
+		pin_above(f, *path);
+	add_in_workspace(f, ROOTFS_FREEZE, paths);
+}
+
 int tree_plan(const struct tree *tree, struct launch *launch, struct csn_error *err)
 {
 	const struct plan *plan = tree->plan;
@@ -295,7 +325,7 @@ int tree_plan(const struct tree *tree, struct launch *launch, struct csn_error *
 		add_host_tree(&f, plan->mounts[i].host, plan->mounts[i].at,
 			      plan->mounts[i].access == ACCESS_RW);
 	if (plan->workspace.host && plan->workspace.access != ACCESS_RO)
-		add_in_workspace(&f, ROOTFS_FREEZE, how->frozen);
+		add_frozen(&f, how->frozen);
 	if (plan->workspace.host)
 		add_in_workspace(&f, ROOTFS_COVER, how->hidden);
 	return f.result;
