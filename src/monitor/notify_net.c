@@ -4,7 +4,7 @@
  * `connect` is decided on our own copy of the address and done on our own copy of the socket,
  * for every family, and is never continued: after CONTINUE the kernel would read address and
  * descriptor number again, and a second thread could by then have put the path of a host
- * process's socket there (tests/unit/test_notify.c: swapped address). A path is walked once;
+ * process's socket there (tests/unit/test_notify_net.c: swapped address). A path is walked once;
  * the socket behind that descriptor is the one connected, through /proc/self/fd.
  *
  * `bind` and `send` may be continued: a bind makes only what mounts and Landlock permit, and
