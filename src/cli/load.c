@@ -49,6 +49,7 @@ static int read_and_parse(struct cli_policy *policy, struct csn_error *err)
 	r = policy_file_read(policy->path, !policy->is_explicit, &bytes, policy->sha256, err);
 	if (r < 0)
 		return r;
+	policy_git_look(policy->path, &bytes, &policy->git);
 	policy->is_trusted = policy->is_explicit;
 	if (!policy->is_explicit) {
 		r = trust_check(policy->path, policy->sha256, &policy->is_trusted, err);
@@ -78,7 +79,7 @@ int cli_load_policy(const struct cli_options *options, struct cli_policy *ret_po
 	struct project *project = &ret_policy->project;
 	int r;
 
-	*ret_policy = (struct cli_policy){ 0 };
+	*ret_policy = (struct cli_policy){ .git = { .is_modified = -1 } };
 	r = project_find(options->run_dir, project, err);
 	if (r == 0)
 		r = locate(options, ret_policy, err);
@@ -105,6 +106,22 @@ void cli_policy_done(struct cli_policy *policy)
 	policy->policy = NULL;
 }
 
+/* What the result says of the file; the plan is gone if this fails. */
+static int describe_file(const struct cli_policy *policy, struct plan *plan, struct csn_error *err)
+{
+	const char *path = policy->path, *commit = policy->git.commit;
+
+	plan->policy_is_trusted = policy->is_trusted;
+	plan->policy_is_modified = policy->git.is_modified;
+	snprintf(plan->policy_sha256, sizeof plan->policy_sha256, "%s", policy->sha256);
+	plan->policy_path = path[0] ? arena_text(&plan->arena, path) : NULL;
+	plan->policy_commit = commit[0] ? arena_text(&plan->arena, commit) : NULL;
+	if (!path[0] == !plan->policy_path && !commit[0] == !plan->policy_commit)
+		return 0;
+	plan_done(plan);
+	return csn_fail(err, -ENOMEM, "policy", "out of memory");
+}
+
 int cli_decide(const struct cli_options *options, const struct cli_policy *policy,
 	       char *const *argv, struct plan *ret_plan, struct csn_error *err)
 {
@@ -123,21 +140,10 @@ int cli_decide(const struct cli_options *options, const struct cli_policy *polic
 		.tags = options->tags.items,
 		.argv = argv ? (const char *const *)argv : nothing,
 	};
-	char *path = NULL;
 	int r;
 
 	r = policy_decide(policy->policy, &request, &policy->facts, ret_plan, err);
-	if (r < 0)
-		return r;
-	ret_plan->policy_is_trusted = policy->is_trusted;
-	snprintf(ret_plan->policy_sha256, sizeof ret_plan->policy_sha256, "%s", policy->sha256);
-	if (policy->path[0]) {
-		path = arena_text(&ret_plan->arena, policy->path);
-		if (!path) {
-			plan_done(ret_plan);
-			return csn_fail(err, -ENOMEM, "policy", "out of memory");
-		}
-	}
-	ret_plan->policy_path = path;
-	return 0;
+	if (r == 0)
+		r = describe_file(policy, ret_plan, err);
+	return r;
 }

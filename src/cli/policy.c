@@ -206,13 +206,17 @@ static int print_escaped(const struct buf *text)
 
 static int show_text(const struct cli *cli, const struct cli_policy *policy, struct buf *text)
 {
-	const char *path = policy->path, *sha256 = policy->sha256;
+	const char *path = policy->path, *sha256 = policy->sha256, *commit = policy->git.commit;
 
 	if (cli->options.json)
-		return out_json(json_pack("{s:s?, s:s?, s:b, s:b, s:s?}", "path",
-					  *path ? path : NULL, "sha256", *sha256 ? sha256 : NULL,
-					  "trusted", policy->is_trusted, "explicit",
-					  policy->is_explicit, "text", buf_text(text)));
+		return out_json(json_pack(
+			"{s:s?, s:s?, s:b, s:b, s:s?, s:o, s:s?}", "path", *path ? path : NULL,
+			"sha256", *sha256 ? sha256 : NULL, "trusted", policy->is_trusted,
+			"explicit", policy->is_explicit, "commit", *commit ? commit : NULL,
+			"modified",
+			policy->git.is_modified < 0 ? json_null()
+						    : json_boolean(policy->git.is_modified),
+			"text", buf_text(text)));
 	if (!*path)
 		puts("# no " POLICY_FILE_NAME " here or above: the built-in defaults hold");
 	else
@@ -220,6 +224,11 @@ static int show_text(const struct cli *cli, const struct cli_policy *policy, str
 		       policy->is_trusted
 			       ? "trusted"
 			       : "not trusted: it may only tighten (`caisson policy trust`)");
+	if (*commit)
+		printf("# commit %s%s\n", commit,
+		       policy->git.is_modified < 0 ? ""
+		       : policy->git.is_modified   ? ", the file is modified"
+						   : ", the file is as in the index");
 	return print_escaped(text) < 0 ? CLI_FAILED : CLI_OK;
 }
 

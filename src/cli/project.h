@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "cli/cli.h"
+#include "cli/policy_git.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
 
@@ -64,6 +65,7 @@ struct cli_policy {
 	struct policy *policy; /* owned; NULL: no file, built-in defaults */
 	char path[PATH_MAX];   /* "" without a file */
 	char sha256[65];       /* "" without a file */
+	struct policy_git git; /* what its repository says of it */
 	bool is_explicit;      /* --policy */
 	bool is_trusted;       /* --policy, or its path and digest are trusted */
 	struct project project;
@@ -81,7 +83,7 @@ void cli_policy_done(struct cli_policy *policy);
 
 /*
  * Decides: options and argv (NULL-terminated, for strict_when; may be NULL) under `policy`.
- * Fills the plan's policy_path, policy_sha256 and policy_is_trusted too. The plan is the
+ * Fills what the plan says of the policy file too. The plan is the
  * caller's (plan_done) only on success, and borrows nothing.
  */
 int cli_decide(const struct cli_options *options, const struct cli_policy *policy,
