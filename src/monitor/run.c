@@ -306,15 +306,21 @@ static void save_output(struct run *run)
 	}
 }
 
-/* The OOM killer may have taken the agent too: the reason stays memory. */
+/*
+ * The account. A command that told its end is killed with its wall, and accounted for while the
+ * kernel takes the wall down; one that did not is waited for first: what it used is known then.
+ * The OOM killer may have taken the agent too: the reason stays memory.
+ */
 static void finish(struct run *run)
 {
 	read_failure(run);
-	run_destroy(run);
+	if (run->is_replied)
+		run_kill(run);
+	else
+		run_destroy(run);
 	if (limits_finish(&run->limits, run->max_rss, &run->violations) == LIMITS_MEMORY &&
 	    (run->ending == END_NONE || run->ending == END_LOST))
 		run->ending = END_MEMORY;
-	mark(run, PHASE_GONE);
 	settle_ending(run);
 	run_log_end(run);
 	save_output(run);
@@ -383,6 +389,7 @@ int run_execute(const struct run_setup *setup, struct run_outcome *ret_outcome)
 	if (ret_outcome->result && run.record.dir_fd >= 0)
 		ret_outcome->is_recorded =
 			record_close(&run.record, ret_outcome->result, NULL) >= 0;
+	run_destroy(&run);
 	if (ret_outcome->is_recorded)
 		retain(&run);
 	signal = run.signal ? run.signal : run.end_signal;

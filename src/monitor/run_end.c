@@ -147,18 +147,36 @@ int run_clocks(struct run *run, uint64_t now_ms)
 	return next <= now_ms ? 0 : next - now_ms > 60000 ? 60000 : (int)(next - now_ms);
 }
 
+void run_kill(struct run *run)
+{
+	if (run->wall.pid > 0)
+		kill_wall(run);
+	notify_free(run->notify);
+	run->notify = NULL;
+}
+
+/* Of all that the wall's first process waited for: what is known of a command without a reply. */
+static void take_usage(struct run *run, const struct rusage *usage)
+{
+	run->cpu_us = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000u +
+		      (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec);
+	run->max_rss = (uint64_t)usage->ru_maxrss * 1024u;
+	run->phase_us[PHASE_END] = run_elapsed_us(run, clock_now_us());
+}
+
 void run_destroy(struct run *run)
 {
+	run_kill(run);
 	if (run->wall.pid > 0) {
+		struct rusage usage = { 0 };
 		int status;
 
-		kill_wall(run);
-		while (wait4(run->wall.pid, &status, __WALL, &run->usage) < 0 && errno == EINTR)
+		while (wait4(run->wall.pid, &status, __WALL, &usage) < 0 && errno == EINTR)
 			;
+		if (!run->is_replied)
+			take_usage(run, &usage);
 		run->wall.pid = -1;
 		run->wall.pidfd = fd_close(run->wall.pidfd);
 	}
-	notify_free(run->notify);
-	run->notify = NULL;
 	wall_done(&run->wall);
 }

@@ -274,7 +274,7 @@ static int on_reply(struct run *run, const struct term *items, struct csn_error 
 	if (r < 0)
 		return r;
 	run->is_replied = true;
-	run->phase_us[PHASE_LEADER_END] = run_elapsed_us(run, clock_now_us());
+	run->phase_us[PHASE_END] = run_elapsed_us(run, clock_now_us());
 	run->exit_code = (int)integer_or(&items[2], "exit_code", -1);
 	run->signal = (int)integer_or(&items[2], "signal", 0);
 	run->cpu_us = (uint64_t)(integer_or(&items[2], "user_us", 0) +
@@ -453,6 +453,7 @@ void run_take_listener(struct run *run)
 		return;
 	}
 	run->is_executing = true;
+	run->limits.next_tick_ms = clock_now_ms() + LIMITS_TICK_MS;
 	run->phase_us[PHASE_EXEC] = run_elapsed_us(run, clock_now_us());
 	run_log_exec(run);
 	if (write(run->wall.listeners, "g", 1) != 1)

@@ -120,10 +120,15 @@ static void on_in(struct run *run, short events)
 }
 
 static void (*const handlers[SLOT_COUNT])(struct run *run, short events) = {
-	[SLOT_NOTIFY] = on_notify, [SLOT_NOTIFY_TIMER] = on_notify, [SLOT_LISTENERS] = on_listeners,
-	[SLOT_STREAM] = on_stream, [SLOT_SIGNALS] = on_signals,
-	[SLOT_WALL] = on_wall,     [SLOT_OOM] = on_oom,
-	[SLOT_OUT] = on_out,       [SLOT_ERR] = on_err,
+	[SLOT_NOTIFY] = on_notify,
+	[SLOT_NOTIFY_TIMER] = on_notify,
+	[SLOT_LISTENERS] = on_listeners,
+	[SLOT_STREAM] = on_stream,
+	[SLOT_SIGNALS] = on_signals,
+	[SLOT_WALL] = on_wall,
+	[SLOT_OOM] = on_oom,
+	[SLOT_OUT] = on_out,
+	[SLOT_ERR] = on_err,
 	[SLOT_IN] = on_in,
 };
 

@@ -34,8 +34,7 @@ enum run_phase {
 	PHASE_CLONED,
 	PHASE_READY,
 	PHASE_EXEC,
-	PHASE_LEADER_END,
-	PHASE_GONE,
+	PHASE_END, /* of the command, or of what was left of it */
 	PHASE_COUNT
 };
 
@@ -95,7 +94,6 @@ struct run {
 	char exec_stage[32];
 	uint64_t cpu_us;
 	uint64_t max_rss;
-	struct rusage usage;
 };
 
 /* ---- run_end.c ---- */
@@ -112,7 +110,10 @@ void run_interrupt(struct run *run, int signal);
 /* Looks at all clocks; returns ms until the next one, -1: none. */
 int run_clocks(struct run *run, uint64_t now_ms);
 
-/* Kills the wall and reaps it, whatever state it is in. */
+/* Kills the wall; no fact comes any more. */
+void run_kill(struct run *run);
+
+/* The same, and waits until nothing is left; whatever state it is in, and more than once. */
 void run_destroy(struct run *run);
 
 /* ---- run_frames.c ---- */

@@ -14,9 +14,8 @@
 #include "os/landlock.h"
 
 static const char *const phase_names[PHASE_COUNT] = {
-	[PHASE_PREPARED] = "prepared_us",     [PHASE_CLONED] = "cloned_us",
-	[PHASE_READY] = "ready_us",           [PHASE_EXEC] = "exec_us",
-	[PHASE_LEADER_END] = "leader_end_us", [PHASE_GONE] = "gone_us",
+	[PHASE_PREPARED] = "prepared_us", [PHASE_CLONED] = "cloned_us", [PHASE_READY] = "ready_us",
+	[PHASE_EXEC] = "exec_us",         [PHASE_END] = "end_us",
 };
 
 static json_t *texts(const char *const *list)
@@ -99,29 +98,18 @@ static json_t *termination_json(const struct run *run)
 			 signal > 0 ? json_string(ending_signal_name(signal)) : json_null());
 }
 
-static uint64_t tree_cpu_us(const struct run *run)
-{
-	const struct timeval *user = &run->usage.ru_utime, *system = &run->usage.ru_stime;
-
-	return (uint64_t)(user->tv_sec + system->tv_sec) * 1000000u +
-	       (uint64_t)(user->tv_usec + system->tv_usec);
-}
-
 static json_t *usage_json(const struct run *run)
 {
-	uint64_t end = run->phase_us[PHASE_LEADER_END] ? run->phase_us[PHASE_LEADER_END]
-						       : run->phase_us[PHASE_GONE];
-	uint64_t start = run->phase_us[PHASE_EXEC];
-	uint64_t cpu = tree_cpu_us(run) > run->cpu_us ? tree_cpu_us(run) : run->cpu_us;
+	uint64_t start = run->phase_us[PHASE_EXEC], end = run->phase_us[PHASE_END];
 
 	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:s}", "wall_ms",
 			 start && end > start ? (double)(end - start) / 1000.0 : 0.0, "cpu_ms",
-			 (double)cpu / 1000.0, "mem_peak_bytes",
+			 (double)run->cpu_us / 1000.0, "mem_peak_bytes",
 			 (json_int_t)limits_peak(&run->limits, run->max_rss), "stdout_bytes",
 			 (json_int_t)run->out.total, "stderr_bytes", (json_int_t)run->err.total,
 			 "output_cut_bytes",
 			 (json_int_t)(sink_cut(&run->out) + sink_cut(&run->err)), "scope",
-			 "sandbox");
+			 run->is_replied ? "command" : "sandbox");
 }
 
 static json_t *timings_json(const struct run *run)
