@@ -1,0 +1,55 @@
+/*
+ * kill_at N|fork COMMAND…: runs COMMAND and kills it at its Nth entry to or return from the
+ * kernel, or where it asks for its first child; "0" only counts. What COMMAND forks is not
+ * followed. Prints the number of stops on descriptor 9, or on standard output where there is none.
+ */
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool is_fork(pid_t pid)
+{
+	struct __ptrace_syscall_info info = { 0 };
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof info, &info) < 0 ||
+	    info.op != PTRACE_SYSCALL_INFO_ENTRY)
+		return false;
+	return info.entry.nr == SYS_clone || info.entry.nr == SYS_clone3;
+}
+
+int main(int argc, char **argv)
+{
+	bool wants_fork = argc > 2 && strcmp(argv[1], "fork") == 0;
+	long wanted = argc > 2 && !wants_fork ? strtol(argv[1], NULL, 10) : 0, count = 0;
+	int status, signal;
+	pid_t pid;
+
+	if (argc < 3)
+		return 2;
+	pid = fork();
+	if (pid == 0) {
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		execv(argv[2], argv + 2);
+		_exit(127);
+	}
+	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+		signal = WSTOPSIG(status) & ~0x80;
+		if (signal == SIGTRAP)
+			signal = 0;
+		if (count++ == 0)
+			ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD);
+		if (count == wanted || (wants_fork && is_fork(pid)))
+			kill(pid, SIGKILL);
+		else
+			ptrace(PTRACE_SYSCALL, pid, 0, signal);
+	}
+	if (dprintf(9, "%ld\n", count) < 0)
+		printf("%ld\n", count);
+	return 0;
+}

@@ -1,0 +1,316 @@
+"""Any part of a run is killed at any instant: nothing may stay but the record."""
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
+
+import killing  # noqa: E402
+from run_fixtures import *  # noqa: E402,F403
+
+ROUNDS = 3000 if os.environ.get("CSN_SOAK") == "1" else 25  # of each table
+GONE_S = 1.0
+WALLS = {"process": None, "landlock": LANDLOCK}
+each_wall = pytest.mark.parametrize("policy", WALLS.values(), ids=WALLS)
+BUSY = "sleep 51 & setsid sleep 52 & (trap '' TERM INT HUP; sleep 53) & echo up; echo x >x; sleep 54"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def adopted():
+    before = killing.scratch_folders()
+    with killing.adopting():
+        yield
+    killing.remove_dead_scratch(before)
+
+
+@pytest.fixture(scope="module")
+def groups():
+    made = killing.Groups()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def watched(box, groups):
+    """A box, and a check that a run left nothing: watched.check(seconds)."""
+    box.groups, box.tmp_before = groups, killing.scratch_folders()
+    groups.forget()
+    yield box
+    for pid in killing.family(os.getpid()):  # what a failed test left must not fail the next one
+        killing.kill(pid)
+    killing.gone_within(2, killing.survivors)
+
+
+def launch(box, *argv, **more):
+    if box.is_root and box.groups.folders:
+        more["preexec_fn"] = box.groups.enter
+    return box.start(*argv, **more)
+
+
+def up(box, text=BUSY, **more):
+    process = launch(box, "sh", "-c", text, **more)
+    assert process.stdout.readline() == b"up\n", process.communicate()
+    return process
+
+
+def placeholders(box):
+    return [path.name for path in box.ws.iterdir() if path.name in (".git", ".envrc", ".vscode")]
+
+
+def clean(box, process, within=GONE_S):
+    """Nothing is left, within a second; how long it took."""
+    if process:
+        process.stdout.close()
+        process.stderr.close()
+        assert process.wait(timeout=10) is not None
+    took, left = killing.gone_within(
+        within, killing.survivors, lambda: killing.mounts(str(box.base)), box.groups.left if box.is_root else list,
+        lambda: placeholders(box))
+    assert not left, left
+    return took
+
+
+def flags_for(policy):
+    return [] if policy else ["--rw"]
+
+
+def test_the_check_sees_what_is_left():
+    subprocess.run(["sh", "-c", "setsid sleep 55 &"], check=True)
+    assert killing.survivors()
+    for pid in killing.children(os.getpid()):
+        killing.kill(pid)
+    assert killing.gone_within(2, killing.survivors)[1] == []
+
+
+# ---- each part, while the command runs ---------------------------------------------------------
+
+@each_wall
+def test_monitor_killed(watched, policy):
+    process = up(watched, policy=policy, flags=flags_for(policy))
+    process.kill()
+    clean(watched, process)
+    listed = json.loads(watched.cli("runs", "ls", "--json").out)
+    assert [run["status"] for run in listed] == ["lost"], listed
+    assert watched.record().is_dir()
+
+
+@each_wall
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_monitor_told_to_end(watched, policy, number):
+    process = up(watched, policy=policy, flags=flags_for(policy))
+    process.send_signal(number)
+    assert process.wait(timeout=10) == 128 + number
+    clean(watched, process)
+    assert json.loads(watched.result.read_text())["termination"]["reason"] == "cancelled"
+
+
+@each_wall
+def test_agent_killed(watched, policy):
+    process = up(watched, policy=policy, flags=flags_for(policy))
+    started = time.monotonic()
+    killing.kill(killing.wall_of(process.pid))
+    assert process.wait(timeout=10) == 125 and time.monotonic() - started < 2
+    clean(watched, process)
+    result = json.loads(watched.result.read_text())
+    assert result["termination"]["reason"] == "lost" and result["error"]["text"], result
+
+
+@each_wall
+def test_agent_stopped_meets_the_clock(watched, policy):
+    process = up(watched, policy=policy, flags=[*flags_for(policy), "--timeout", "600ms"])
+    killing.kill(killing.wall_of(process.pid), signal.SIGSTOP)
+    assert process.wait(timeout=5) == 124
+    clean(watched, process)
+
+
+@each_wall
+def test_leader_killed(watched, policy):
+    process = up(watched, policy=policy, flags=flags_for(policy))
+    killing.kill(killing.leader_of(process.pid))
+    assert process.wait(timeout=10) == 137
+    clean(watched, process)
+    termination = json.loads(watched.result.read_text())["termination"]
+    assert (termination["reason"], termination["signal"]) == ("signaled", 9)
+
+
+@each_wall
+def test_cleaner_killed(watched, policy):
+    """The run does not need it, and takes its own things away."""
+    process = up(watched, "echo up; sleep 0.3; exit 6", policy=policy, flags=flags_for(policy))
+    cleaner = killing.cleaner_of(process.pid)
+    if not cleaner:
+        pytest.skip("a cleaner: this run needs none")
+    killing.kill(cleaner)
+    assert process.wait(timeout=10) == 6
+    clean(watched, process)
+
+
+def test_killed_in_the_grace_of_a_clock(watched):
+    process = up(watched, "trap '' TERM; echo up; sleep 51 & while :; do sleep 0.02; done", flags=["--rw", "--timeout", "200ms"])
+    time.sleep(0.4)
+    process.kill()
+    clean(watched, process)
+
+
+def test_killed_while_a_reader_sleeps(watched):
+    process = launch(watched, "sh", "-c", "echo up; yes", flags=["--rw"])
+    assert process.stdout.readline() == b"up\n"
+    time.sleep(0.2)
+    process.kill()
+    clean(watched, process)
+
+
+def test_killed_with_a_layer(watched):
+    process = up(watched, flags=["--cow"])
+    process.kill()
+    clean(watched, process)
+    assert watched.cli("runs", "ls").status == 0
+    run_id = watched.record().name
+    assert watched.cli("runs", "rm", run_id).status == 0 and not (watched.runs / run_id).exists()
+
+
+def test_killed_in_a_storm_of_forks(watched):
+    """The tree makes new processes all the time; its limit is the sandbox's own."""
+    storm = "echo up; f() { f & f & wait; }; f 2>/dev/null"
+    process = launch(watched, "bash", "-c", storm, flags=["--rw", "-l", "processes=40", "--timeout", "20s"])
+    assert process.stdout.readline() == b"up\n"
+    time.sleep(0.2)
+    process.kill()
+    clean(watched, process)
+
+
+def test_monitor_and_cleaner_killed(watched):
+    """Then only the kernel is left to end the sandbox; the groups go with a later start."""
+    process = up(watched, policy="version: 1\n")
+    cleaner = killing.cleaner_of(process.pid)
+    for pid in filter(None, (process.pid, cleaner)):
+        killing.kill(pid, signal.SIGSTOP)
+    for pid in filter(None, (cleaner, process.pid)):
+        killing.kill(pid)
+    process.communicate()
+    took, left = killing.gone_within(GONE_S, killing.survivors)
+    assert not left, left
+    if not watched.is_root or not watched.groups.folders:
+        return
+    assert watched.groups.left(), "the groups cannot be gone: nobody was there to remove them"
+    launch(watched, "true").communicate()
+    assert watched.groups.left(), "a young group may be a sandbox that is just being made"
+    time.sleep(10.2)
+    launch(watched, "true").communicate()
+    assert watched.groups.left() == []
+
+
+# ---- at each call of the kernel ------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def kill_at(tmp_path_factory):
+    with tempfile.TemporaryDirectory(prefix="csn-kill-at-") as folder:
+        os.chmod(folder, 0o755)
+        tool = pathlib.Path(folder) / "kill_at"
+        subprocess.run(["cc", "-O1", "-Wall", "-o", tool, HERE / "kill_at.c"], check=True)
+        yield str(tool)
+
+
+def traced(box, tool, where, flags, **more):
+    """A run that is killed at `where`; the number of stops that it made."""
+    box.give()
+    if box.is_root and box.groups.folders:
+        more["preexec_fn"] = box.groups.enter
+    # `sleep` ends by itself a little after the last stop that a short run makes.
+    done = subprocess.run([tool, str(where), box.caisson, "run", *flags, "--", "sleep", "0.02"], cwd=box.ws, env=box.env,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20,
+                          **box.as_owner(), **more)
+    return int(done.stdout)
+
+
+LEFT_BEFORE = "monitor/run: what the cleaner would remove is made before there is a cleaner"
+SWEPT = "monitor/run_end: the sweep of a wall without namespaces kills the cleaner too"
+
+
+@pytest.mark.parametrize("policy", [
+    pytest.param(None, id="process"),
+    pytest.param(LANDLOCK, id="landlock", marks=pytest.mark.xfail(strict=True, reason=SWEPT)),
+])
+def test_killed_at_each_stop(watched, kill_at, policy):
+    """Evenly spread over a run's life with a cleaner; what comes before has a test of its own."""
+    flags = [*flags_for(policy), *(watched.policy(policy) if policy else [])]
+    total, first = traced(watched, kill_at, 0, flags), traced(watched, kill_at, "fork", flags)
+    for path in placeholders(watched):
+        shutil.rmtree(watched.ws / path)
+    watched.groups.forget()
+    before = killing.scratch_folders()
+    for where in range(first + 2, total, max(1, (total - first) // (1000 if ROUNDS > 100 else 16))):
+        traced(watched, kill_at, where, flags)
+        try:
+            clean(watched, None, 3.0)
+        except AssertionError as error:
+            raise AssertionError(f"at stop {where} of {total}, the cleaner began at {first}: {error}") from None
+    time.sleep(0.6)
+    assert killing.dead_scratch(before) == []
+
+
+@pytest.mark.xfail(strict=True, reason=LEFT_BEFORE)
+@each_wall
+def test_killed_before_the_cleaner(watched, kill_at, policy):
+    flags = [*flags_for(policy), *(watched.policy(policy) if policy else [])]
+    traced(watched, kill_at, "fork", flags)
+    assert killing.gone_within(1, lambda: placeholders(watched))[1] == []
+    time.sleep(0.6)  # dead_scratch() looks at folders of that age
+    assert killing.dead_scratch(watched.tmp_before) == []
+
+
+# ---- random instants --------------------------------------------------------------------------
+
+def finished(box, process):
+    """A part was killed: the monitor itself must come to an end, and soon."""
+    try:
+        process.wait(timeout=8)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        pytest.fail(f"the monitor hangs; beneath it {[(p, killing.name_of(p)) for p in killing.family(process.pid)]}")
+
+
+def rounds(box, victims, policy, seed):
+    rng, slow = random.Random(seed), []
+    for number in range(ROUNDS):
+        part, sig = rng.choice(victims)
+        process = launch(box, "sh", "-c", BUSY, policy=policy, flags=[*flags_for(policy), "--timeout", "3s"])
+        # Earlier there is nothing that could clean: test_killed_before_the_cleaner.
+        wait_for(lambda: killing.cleaner_of(process.pid) or process.poll() is not None, 2, 0.0005)
+        time.sleep(rng.choice((0.001, 0.004, 0.012, 0.04)) * rng.random() * 2)
+        victim = part(process.pid) if part else process.pid
+        if victim:
+            killing.kill(victim, sig)
+        if not victim or part is killing.cleaner_of:
+            process.send_signal(signal.SIGTERM)
+        finished(box, process)
+        try:
+            slow.append(clean(box, process, 3.0))
+        except AssertionError as error:
+            raise AssertionError(f"round {number} of seed {seed}: {part} {sig!r}: {error}") from None
+    assert sorted(slow)[len(slow) * 9 // 10] < GONE_S, sorted(slow)[-10:]
+
+
+@each_wall
+def test_random_kills_of_the_monitor(watched, policy):
+    seed = random.randrange(1 << 32)
+    rounds(watched, [(None, signal.SIGKILL)] * 3 + [(None, signal.SIGTERM), (None, signal.SIGINT)], policy, seed)
+    listed = json.loads(watched.cli("runs", "ls", "--json").out)
+    recorded = [path.name for path in watched.runs.iterdir() if path.is_dir()]
+    assert sorted(run["run_id"] for run in listed) == sorted(recorded)
+    assert {run["status"] for run in listed} <= {"lost", "finished"}, listed
+
+
+def test_random_kills_of_the_parts(watched):
+    parts = [killing.wall_of, killing.leader_of, killing.cleaner_of]
+    rounds(watched, [(part, signal.SIGKILL) for part in parts], None, random.randrange(1 << 32))
