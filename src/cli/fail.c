@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "audit/dump.h"
 #include "base/errno_name.h"
 #include "base/fd.h"
 #include "base/str.h"
@@ -22,55 +23,68 @@
 
 enum { ERROR_TEXT_MAX = 4096 };
 
-static json_t *error_object(const struct csn_error *err)
+/* `text` is the sentence as JSON can hold it: a long one may be cut inside a character. */
+static json_t *error_object(const struct csn_error *err, const char *text)
 {
 	return json_pack("{s:s, s:s, s:s}", "code", errno_name(err->code), "stage", err->stage,
-			 "text", err->text);
+			 "text", text);
 }
 
 /* A result of nothing: what a reader of caisson.result/1 needs to see that nothing ran. */
-static json_t *error_result(const struct csn_error *err)
+static json_t *error_result(const struct csn_error *err, const char *text)
 {
 	return json_pack("{s:s, s:n, s:n, s:{s:s, s:n, s:n, s:n, s:n}, s:[], s:o}", "schema",
 			 "caisson.result/1", "run_id", "sandbox_id", "termination", "reason",
 			 "start_failed", "clock", "exit_code", "signal", "signal_name",
-			 "violations", "error", error_object(err));
+			 "violations", "error", error_object(err, text));
+}
+
+static int write_file(const char *path, const char *text, size_t size)
+{
+	_cleanup_fd_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+	int r = fd < 0 ? -errno : fd_write_all(fd, text, size);
+
+	return r < 0 ? r : fd_write_all(fd, "\n", 1);
 }
 
 static void write_result(const char *path, json_t *result)
 {
-	_cleanup_fd_ int fd = -1;
-	char *text = result ? json_dumps(result, JSON_INDENT(2)) : NULL;
+	char *text = NULL;
+	size_t size;
+	int r;
 
-	if (text && str_is(path, "-")) {
-		puts(text);
-	} else if (text) {
-		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-		if (fd < 0 || fd_write_all(fd, text, strlen(text)) < 0 ||
-		    fd_write_all(fd, "\n", 1) < 0)
-			fprintf(stderr, "caisson: cannot write the result to %s: %s\n", path,
-				strerror(errno));
+	if (!result || str_is(path, "-")) {
+		out_json(result);
+		return;
 	}
+	r = dump_json(result, JSON_INDENT(2), &text, &size);
+	if (r == 0)
+		r = write_file(path, text, size);
+	if (r < 0)
+		fprintf(stderr, "caisson: cannot write the result to %s: %s\n", path, strerror(-r));
 	free(text);
 	json_decref(result);
 }
 
 int cli_fail(const struct cli *cli, const struct csn_error *err)
 {
-	_cleanup_buf_ struct buf text;
+	_cleanup_buf_ struct buf escaped;
+	const char *text = err->text;
 
-	buf_init(&text, ERROR_TEXT_MAX);
-	if (out_escape(&text, err->text, strlen(err->text), true) == 0)
+	buf_init(&escaped, ERROR_TEXT_MAX);
+	if (out_escape(&escaped, text, strlen(text), true) == 0 && buf_text(&escaped)) {
 		fprintf(stderr, "%scaisson:%s %s\n", out_color(cli, stderr, OUT_RED),
-			out_plain(cli, stderr), buf_text(&text));
+			out_plain(cli, stderr), buf_text(&escaped));
+		text = str_is_utf8(text, strlen(text)) ? text : buf_text(&escaped);
+	}
 	if (cli->command->starts_sandbox) {
 		if (cli->options.result || cli->options.json)
 			write_result(cli->options.result ? cli->options.result : "-",
-				     error_result(err));
+				     error_result(err, text));
 		return CLI_NOT_STARTED;
 	}
 	if (cli->options.json)
-		out_json(json_pack("{s:o}", "error", error_object(err)));
+		out_json(json_pack("{s:o}", "error", error_object(err, text)));
 	return CLI_FAILED;
 }
 

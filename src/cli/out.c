@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "audit/dump.h"
 #include "base/str.h"
 
 enum { ESCAPE_MAX = 64 << 20 };
@@ -142,13 +143,17 @@ void out_wrap(FILE *file, const char *text, int indent, int width)
 
 int out_json(json_t *value)
 {
-	int r = value ? json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY) : -1;
+	char *text = NULL;
+	size_t size;
+	int r = value ? dump_json(value, JSON_INDENT(2), &text, &size) : -ENOMEM;
 
 	json_decref(value);
 	if (r < 0) {
 		fprintf(stderr, "caisson: out of memory\n");
 		return CLI_FAILED;
 	}
+	fwrite(text, 1, size, stdout);
 	fputc('\n', stdout);
+	free(text);
 	return CLI_OK;
 }

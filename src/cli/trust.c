@@ -5,6 +5,7 @@
  * entry at worst and never the store. Believed only if it belongs to the caller and nobody
  * else may read or write it.
  */
+#include "audit/dump.h"
 #include "cli/trust.h"
 
 #include <errno.h>
@@ -209,17 +210,17 @@ static int write_store(const char *path, json_t *list, struct csn_error *err)
 		json_pack("{s:i, s:O}", "version", STORE_VERSION, "trusted", list);
 	char temporary[PATH_MAX + 16];
 	_cleanup_fd_ int fd = -1;
-	char *text;
+	char *text = NULL;
+	size_t size;
 	int r;
 
-	text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-	if (!text)
+	if (!root || dump_json(root, JSON_INDENT(1), &text, &size) < 0)
 		return csn_fail(err, -ENOMEM, "trust", "out of memory");
 	snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
 	r = make_parents(path);
 	if (r == 0) {
 		fd = mkostemp(temporary, O_CLOEXEC); /* mode 0600 */
-		r = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+		r = fd < 0 ? -errno : fd_write_all(fd, text, size);
 	}
 	free(text);
 	if (r == 0 && (fsync(fd) < 0 || rename(temporary, path) < 0))

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/dump.h"
 #include "base/buf.h"
 #include "base/path.h"
 #include "base/str.h"
@@ -22,9 +23,12 @@ enum { HINT_MAX = 8192 };
 static int add_quoted(struct buf *buf, const char *text)
 {
 	json_t *value = json_string(text);
-	char *quoted = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
-	int r = quoted ? buf_add_text(buf, quoted) : -ENOMEM;
+	char *quoted = NULL;
+	size_t size;
+	int r = value ? dump_json(value, JSON_ENSURE_ASCII, &quoted, &size) : -ENOMEM;
 
+	if (r == 0)
+		r = buf_add(buf, quoted, size);
 	free(quoted);
 	json_decref(value);
 	return r;
