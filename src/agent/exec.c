@@ -107,14 +107,28 @@ static int make_pipes(struct exec *exec, const struct command *command, struct e
 	return r < 0 ? r : ends->fds[0] < 0 ? -errno : 0;
 }
 
-static int make_tty(struct exec *exec, const struct command *command, struct ends *ends)
+/* The one that was made before files were restricted, or a new one. */
+static int open_tty(struct exec *exec, struct ends *ends)
 {
+	if (isatty(AGENT_FD_TTY_PEER)) {
+		exec->tty_fd = fcntl(AGENT_FD_TTY, F_DUPFD_CLOEXEC, AGENT_FD_END);
+		ends->slave = fcntl(AGENT_FD_TTY_PEER, F_DUPFD_CLOEXEC, AGENT_FD_END);
+		close(AGENT_FD_TTY_PEER); /* or its end would never be seen */
+		return exec->tty_fd < 0 || ends->slave < 0 ? -errno : 0;
+	}
 	exec->tty_fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (exec->tty_fd < 0 || unlockpt(exec->tty_fd) < 0)
 		return -errno;
 	ends->slave = ioctl(exec->tty_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (ends->slave < 0)
-		return -errno;
+	return ends->slave < 0 ? -errno : 0;
+}
+
+static int make_tty(struct exec *exec, const struct command *command, struct ends *ends)
+{
+	int r = open_tty(exec, ends);
+
+	if (r < 0)
+		return r;
 	exec_resize(exec, command->rows, command->cols);
 	for (int i = 0; i < 3; i++) {
 		ends->fds[i] = fcntl(ends->slave, F_DUPFD_CLOEXEC, 3);

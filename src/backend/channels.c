@@ -64,6 +64,7 @@ void channels_fill(const struct channels *channels, const struct plan *plan,
 	memcpy(launch->agent_enter, how->agent_enter, sizeof launch->agent_enter);
 	memcpy(launch->cmd_enter, how->cmd_enter, sizeof launch->cmd_enter);
 	launch->landlock_abi = landlock_abi();
+	launch->has_tty = how->has_tty;
 	launch->workdir = "/";
 	launch->agent_argv = agent_argv;
 	launch->agent_fd = how->agent_fd;

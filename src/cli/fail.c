@@ -66,7 +66,7 @@ static void write_result(const char *path, json_t *result)
 	json_decref(result);
 }
 
-int cli_fail(const struct cli *cli, const struct csn_error *err)
+int cli_fail_with(const struct cli *cli, const struct csn_error *err, json_t *more)
 {
 	_cleanup_buf_ struct buf escaped;
 	const char *text = err->text;
@@ -83,9 +83,20 @@ int cli_fail(const struct cli *cli, const struct csn_error *err)
 				     error_result(err, text));
 		return CLI_NOT_STARTED;
 	}
-	if (cli->options.json)
-		out_json(json_pack("{s:o}", "error", error_object(err, text)));
+	if (cli->options.json) {
+		json_object_set_new(more, "error", error_object(err, text));
+		out_json(json_incref(more));
+	}
 	return CLI_FAILED;
+}
+
+int cli_fail(const struct cli *cli, const struct csn_error *err)
+{
+	json_t *object = json_object();
+	int status = cli_fail_with(cli, err, object);
+
+	json_decref(object);
+	return status;
 }
 
 int cli_misuse(const struct cli *cli, const struct csn_error *err)

@@ -39,6 +39,9 @@ void out_wrap(FILE *file, const char *text, int indent, int width);
 /* Columns that a UTF-8 text takes, one for each character. */
 int out_width(const char *text);
 
+/* cli_fail() with an object (borrowed) that --json prints, the error in it; not for a sandbox. */
+int cli_fail_with(const struct cli *cli, const struct csn_error *err, json_t *more);
+
 /* Prints a JSON value on stdout with a newline, and releases it. 0, or CLI_FAILED when out of
  * memory. */
 int out_json(json_t *value);

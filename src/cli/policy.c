@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/differ.h"
+#include "cli/nearest.h"
 #include "cli/out.h"
 #include "cli/project.h"
 #include "cli/trust.h"
@@ -285,6 +286,14 @@ static json_t *lines_of(const char *text)
 	return lines;
 }
 
+static json_t *plan_json(const struct cli_policy *policy, const struct plan *plan,
+			 struct buf *rules)
+{
+	return json_pack("{s:s, s:s, s:s?, s:b, s:o}", "tier", plan_tier_name(plan->tier),
+			 "backend", plan->backend, "policy", policy->path[0] ? policy->path : NULL,
+			 "trusted", policy->is_trusted, "rules", lines_of(buf_text(rules)));
+}
+
 static int explain_plan(const struct cli *cli, const struct cli_policy *policy,
 			const struct plan *plan)
 {
@@ -294,11 +303,50 @@ static int explain_plan(const struct cli *cli, const struct cli_policy *policy,
 	if (policy_explain(policy->policy, plan, &text) < 0)
 		return CLI_FAILED;
 	if (cli->options.json)
-		return out_json(json_pack(
-			"{s:s, s:s, s:s?, s:b, s:o}", "tier", plan_tier_name(plan->tier), "backend",
-			plan->backend, "policy", policy->path[0] ? policy->path : NULL, "trusted",
-			policy->is_trusted, "rules", lines_of(buf_text(&text))));
+		return out_json(plan_json(policy, plan, &text));
 	return print_escaped(&text) < 0 ? CLI_FAILED : CLI_OK;
+}
+
+static void print_nearest(const json_t *refused, const struct buf *rules)
+{
+	const json_t *flag;
+	size_t i;
+
+	puts("nearest allowed, without");
+	json_array_foreach(refused, i, flag) {
+		fputs("  ", stdout);
+		out_text(stdout, json_string_value(json_object_get(flag, "flag")));
+		putchar('\n');
+	}
+	puts("gives");
+	print_escaped(rules);
+}
+
+/* Refused: says what is allowed instead, as far as anything is. */
+static int explain_refusal(const struct cli *cli, const struct cli_policy *policy,
+			   const struct csn_error *err)
+{
+	_cleanup_buf_ struct buf rules;
+	json_t *more, *refused = json_array();
+	struct plan plan;
+	int status;
+
+	buf_init(&rules, TEXT_MAX);
+	if (nearest_decide(&cli->options, policy, cli->args, refused, &plan) < 0) {
+		json_decref(refused);
+		return cli_fail(cli, err);
+	}
+	more = policy_explain(policy->policy, &plan, &rules) < 0
+		       ? json_object()
+		       : json_pack("{s:O, s:o}", "refused", refused, "nearest",
+				   plan_json(policy, &plan, &rules));
+	status = cli_fail_with(cli, err, more);
+	if (!cli->options.json)
+		print_nearest(refused, &rules);
+	json_decref(more);
+	json_decref(refused);
+	plan_done(&plan);
+	return status;
 }
 
 int cli_policy_explain(struct cli *cli)
@@ -311,7 +359,7 @@ int cli_policy_explain(struct cli *cli)
 	if (cli_load_policy(&cli->options, &policy, &err) < 0)
 		return cli_fail(cli, &err);
 	if (cli_decide(&cli->options, &policy, cli->args, &plan, &err) < 0) {
-		status = cli_fail(cli, &err);
+		status = explain_refusal(cli, &policy, &err);
 	} else {
 		status = explain_plan(cli, &policy, &plan);
 		plan_done(&plan);

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -100,6 +101,30 @@ static int enter_groups(struct launch *launch, struct csn_error *err)
 	for (int i = 0; i < AGENT_FD_ENTER_COUNT; i++)
 		if (launch->agent_enter[i] >= 0 && write(launch->agent_enter[i], "0", 1) != 1)
 			return csn_fail(err, -errno, "groups", "cannot enter a control group: %m");
+	return 0;
+}
+
+/* Landlock would refuse to open the terminal's other side later, unless all of the caller's
+ * terminals could be opened. tests/escape/other_terminals.py */
+static int make_terminal(struct launch *launch, struct csn_error *err)
+{
+	launch->tty_fds[0] = launch->tty_fds[1] = -1;
+	if (!launch->has_tty)
+		return 0;
+	launch->tty_fds[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (launch->tty_fds[0] < 0 || unlockpt(launch->tty_fds[0]) < 0)
+		return csn_fail(err, -errno, "terminal", "cannot make a terminal: %m");
+	launch->tty_fds[1] = ioctl(launch->tty_fds[0], TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (launch->tty_fds[1] < 0)
+		return csn_fail(err, -errno, "terminal", "cannot open a terminal: %m");
+	return 0;
+}
+
+/* The agent makes its own, in a terminal file system of the sandbox's. */
+static int no_terminal(struct launch *launch, struct csn_error *err)
+{
+	(void)err;
+	launch->tty_fds[0] = launch->tty_fds[1] = -1;
 	return 0;
 }
 
@@ -223,11 +248,17 @@ static int keep(int fd)
 static int arrange_fds(struct launch *launch, struct csn_error *err)
 {
 	const int *enter = launch->cmd_enter;
-	const int from[KEPT_FDS] = {
-		launch->stream_fd, launch->stream_fd, -1,       launch->listeners_fd,
-		enter[0],          enter[1],          enter[2], launch->agent_fd,
-		launch->error_fd
-	};
+	const int from[KEPT_FDS] = { launch->stream_fd,
+				     launch->stream_fd,
+				     -1,
+				     launch->listeners_fd,
+				     enter[0],
+				     enter[1],
+				     enter[2],
+				     launch->tty_fds[0],
+				     launch->tty_fds[1],
+				     launch->agent_fd,
+				     launch->error_fd };
 	int kept[KEPT_FDS];
 
 	for (int i = 0; i < KEPT_FDS; i++) {
@@ -278,6 +309,7 @@ const struct launch_step launch_process_steps[] = {
 	{ "no-new-privs", no_new_privs,	  "landlock and seccomp ask for it" },
 	{ "regain",	  try_to_regain,  "a drop that did not work must be seen before anything runs" },
 	{ "landlock",	  apply_landlock, "seccomp may forbid its system calls" },
+	{ "terminal",	  no_terminal,	  "the agent makes its own" },
 	{ "workdir",	  go_to_workdir,  "the old one is gone with the old root" },
 	{ "fds",	  arrange_fds,	  "no step below opens one" },
 	{ "base-filter",  apply_base,	  "last: only execveat of the agent follows" },
@@ -291,6 +323,7 @@ const struct launch_step launch_landlock_steps[] = {
 	{ "cpus",	  choose_cpus,	  "the filters forbid it later" },
 	{ "limits",	  set_limits,	  "lowering needs nothing" },
 	{ "ids",	  leave_root,	  "needs CAP_SETUID and CAP_SETGID, gone after caps" },
+	{ "terminal",	  make_terminal,  "nobody may open one after landlock" },
 	{ "caps",	  drop_caps,	  "nothing below needs privilege" },
 	{ "no-new-privs", no_new_privs,	  "landlock and seccomp ask for it" },
 	{ "workdir",	  go_to_workdir,  "before files are restricted" },
@@ -306,6 +339,7 @@ const struct launch_step launch_local_steps[] = {
 	{ "session",	  own_session,	  "signals to the tree do not reach the caller" },
 	{ "groups",	  enter_groups,	  "before anything is allocated on the sandbox's account" },
 	{ "limits",	  set_limits,	  "core dumps and open files" },
+	{ "terminal",	  no_terminal,	  "the agent makes its own" },
 	{ "workdir",	  go_to_workdir,  "the agent's own" },
 	{ "fds",	  arrange_fds,	  "last: only execveat of the agent follows" },
 	{ 0 },

@@ -48,6 +48,8 @@ struct launch {
 	char *const *agent_argv;
 	int agent_enter[AGENT_FD_ENTER_COUNT]; /* files of the agent's control groups, -1: none */
 	int cmd_enter[AGENT_FD_ENTER_COUNT];   /* the same of the commands' */
+	bool has_tty;                          /* make a terminal before files are restricted */
+	int tty_fds[2];                        /* its sides, by the step; -1: none */
 	int agent_fd;                          /* O_PATH; closed by exec */
 	int life_fd;                           /* end of file: the monitor is gone */
 	int sync_fd;                           /* one byte: the id maps are written */

@@ -248,6 +248,7 @@ static int start_wall(struct run *run)
 		.scratch_dir = run->scratch_dir[0] ? run->scratch_dir : NULL,
 		.cow_dir = run->cow_dir[0] ? run->cow_dir : NULL,
 		.data_bytes = limits_data_bytes(&run->limits),
+		.has_tty = run->setup->tty_fd >= 0,
 	};
 	_cleanup_fd_ int agent_fd = -1;
 	int r = agent_file_open(&agent_fd, &run->error);

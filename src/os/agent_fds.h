@@ -3,7 +3,8 @@
  *
  * The contract between whoever launches an agent and the agent: frames in and out, nothing, the
  * socket on which a command announces its listener, and the files of the commands' control
- * groups, to which a process writes "0" to enter. What a wall does not have is /dev/null.
+ * groups, to which a process writes "0" to enter; and both sides of a terminal, where the wall lets
+ * nobody open one later. What a wall does not have is /dev/null.
  */
 #pragma once
 
@@ -13,5 +14,7 @@ enum {
 	AGENT_FD_LISTENERS = 3,
 	AGENT_FD_ENTER = 4,
 	AGENT_FD_ENTER_COUNT = 3,
-	AGENT_FD_END = AGENT_FD_ENTER + AGENT_FD_ENTER_COUNT
+	AGENT_FD_TTY = AGENT_FD_ENTER + AGENT_FD_ENTER_COUNT, /* a terminal made beforehand */
+	AGENT_FD_TTY_PEER,
+	AGENT_FD_END
 };

@@ -33,7 +33,7 @@ static const struct {
 	{ "/dev/null", LANDLOCK_DEVICE },    { "/dev/zero", LANDLOCK_DEVICE },
 	{ "/dev/full", LANDLOCK_DEVICE },    { "/dev/random", LANDLOCK_DEVICE },
 	{ "/dev/urandom", LANDLOCK_DEVICE }, { "/dev/tty", LANDLOCK_DEVICE },
-	{ "/dev/ptmx", LANDLOCK_DEVICE },    { "/dev/pts", LANDLOCK_DEVICE },
+	{ "/dev/ptmx", LANDLOCK_DEVICE },
 };
 
 struct granting {
