@@ -115,17 +115,38 @@ static int try_all(struct search *search, const struct cli_options *options)
 	return r;
 }
 
-int nearest_decide(const struct cli_options *options, const struct cli_policy *policy,
-		   char *const *argv, json_t *refused, struct plan *ret_plan)
+/* Asks for nothing, or for the one thing without which there may be no place to stand. */
+static int begin(struct search *search, const struct cli_options *options, struct csn_error *err)
 {
-	struct search search = { .policy = policy, .argv = argv, .refused = refused };
-	int r;
+	if (is_allowed(search, err))
+		return 0;
+	search->kept.workspace = options->workspace;
+	return options->workspace && is_allowed(search, NULL) ? 0 : -EPERM;
+}
 
-	r = is_allowed(&search, NULL) ? try_all(&search, options) : -EPERM;
+int nearest_decide(const struct cli *cli, const struct cli_policy *policy,
+		   struct nearest *ret_nearest, struct csn_error *err)
+{
+	struct nearest nearest = { .refused = json_array() };
+	struct search search = { policy, cli->args, .refused = nearest.refused };
+	int r = begin(&search, &cli->options, err);
+
+	if (r == 0 && try_all(&search, &cli->options) < 0)
+		r = csn_fail(err, -ENOMEM, "policy", "out of memory");
 	if (r == 0)
-		r = cli_decide(&search.kept, policy, argv, ret_plan, NULL);
+		r = cli_decide(&search.kept, policy, cli->args, &nearest.plan, err);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		if (parts[i].is_list)
 			free(((struct cli_list *)((char *)&search.kept + parts[i].at))->items);
+	if (r < 0)
+		json_decref(nearest.refused);
+	else
+		*ret_nearest = nearest;
 	return r;
+}
+
+void nearest_done(struct nearest *nearest)
+{
+	plan_done(&nearest->plan);
+	json_decref(nearest->refused);
 }

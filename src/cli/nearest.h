@@ -10,10 +10,16 @@
 
 #include "cli/project.h"
 
+struct nearest {
+	json_t *refused; /* owned: [{"flag", "reason"}] */
+	struct plan plan;
+};
+
 /*
- * Decides with as many of the flags as are allowed, tried one after the other. Adds
- * {"flag", "reason"} for each of the others to `refused` (borrowed) and gives the plan, the
- * caller's on success. An error where even without any flag nothing is allowed.
+ * Decides with as many of the flags as are allowed, tried one after the other. The answer is the
+ * caller's (nearest_done) on success. Where nothing is allowed even without a flag, the sentence
+ * says why.
  */
-int nearest_decide(const struct cli_options *options, const struct cli_policy *policy,
-		   char *const *argv, json_t *refused, struct plan *ret_plan);
+int nearest_decide(const struct cli *cli, const struct cli_policy *policy,
+		   struct nearest *ret_nearest, struct csn_error *err);
+void nearest_done(struct nearest *nearest);

@@ -326,26 +326,25 @@ static void print_nearest(const json_t *refused, const struct buf *rules)
 static int explain_refusal(const struct cli *cli, const struct cli_policy *policy,
 			   const struct csn_error *err)
 {
-	_cleanup_buf_ struct buf rules;
-	json_t *more, *refused = json_array();
-	struct plan plan;
+	struct csn_error deeper = { 0 };
+	struct nearest nearest;
+	struct buf rules;
+	json_t *more;
 	int status;
 
+	if (nearest_decide(cli, policy, &nearest, &deeper) < 0)
+		return cli_fail(cli, &deeper);
 	buf_init(&rules, TEXT_MAX);
-	if (nearest_decide(&cli->options, policy, cli->args, refused, &plan) < 0) {
-		json_decref(refused);
-		return cli_fail(cli, err);
-	}
-	more = policy_explain(policy->policy, &plan, &rules) < 0
+	more = policy_explain(policy->policy, &nearest.plan, &rules) < 0
 		       ? json_object()
-		       : json_pack("{s:O, s:o}", "refused", refused, "nearest",
-				   plan_json(policy, &plan, &rules));
+		       : json_pack("{s:O, s:o}", "refused", nearest.refused, "nearest",
+				   plan_json(policy, &nearest.plan, &rules));
 	status = cli_fail_with(cli, err, more);
 	if (!cli->options.json)
-		print_nearest(refused, &rules);
+		print_nearest(nearest.refused, &rules);
 	json_decref(more);
-	json_decref(refused);
-	plan_done(&plan);
+	buf_done(&rules);
+	nearest_done(&nearest);
 	return status;
 }
 

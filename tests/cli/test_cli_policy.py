@@ -245,6 +245,33 @@ def test_effective_policy_is_a_policy(cli, project, tmp_path):
     assert limit(cli("policy", "explain", "--policy", tmp_path / "again.yaml")) == "7s"
 
 
+def test_a_refusal_is_told_with_the_nearest_allowed(cli, project):
+    (project / "data").mkdir()
+    (project / "caisson.yaml").write_text("version: 1\nlimits: {command: 20s}\nenv: {pass: [LANG, EXTRA]}\n"
+                                          "mounts: [{host: data, at: /data}]\n")
+    flags = ["--policy", "caisson.yaml", "--timeout", "10m", "-l", "memory=1MiB", "-m", "/:/x", "-m", "data:/data",
+             "-e", "SECRET=hush", "-e", "EXTRA", "-n", "allow", "--tier", "assisted", "--", "true"]
+    answer = cli("policy", "explain", *flags)
+    assert answer.status == 1 and answer.err.startswith("caisson: ") and "hush" not in answer.out + answer.err
+    head, rules = answer.out.split("\ngives\n")
+    assert head.splitlines() == ["nearest allowed, without", "  --network allow", "  --limit command=10m", "  --env SECRET",
+                                 "  --mount /:/x"]
+    rules = rules.splitlines()
+    assert f"limits.command: 20s  <- {project}/caisson.yaml:2:19" in rules
+    assert "limits.memory: 1MiB  <- --limit memory" in rules and "tier: assisted  <- --tier" in rules
+    told = cli("policy", "explain", "--json", *flags).json()
+    assert told["error"]["code"] == "eperm" and told["nearest"]["rules"] == rules
+    assert [entry["flag"] for entry in told["refused"]] == [line.strip() for line in head.splitlines()[1:]]
+    assert "root of the file system" in told["refused"][-1]["reason"]
+
+
+def test_nothing_is_near_where_nothing_is_allowed(cli, home, project):
+    answer = cli("policy", "explain", "--timeout", "10m", "--", "true", cwd=home)
+    assert answer.status == 1 and answer.out == "" and "home" in answer.err
+    answer = cli("policy", "explain", "-w", "project", "--timeout", "10m", "--", "true", cwd=home)
+    assert answer.status == 1 and "45s" in answer.err and f"workspace.path: {home}/project" in answer.out
+
+
 def test_home_as_current_folder_is_refused_with_a_way_out(cli, home):
     answer = cli("policy", "explain", "--", "true", cwd=home)
     assert answer.status == 1 and "workspace" in answer.err.lower()
