@@ -20,6 +20,8 @@ def attack(outside):
     attempt("the lower folder", lambda: bool(os.listdir("/run/caisson/lower")))
     attempt("the host's path", os.listdir, outside)
     attempt("a whiteout", os.mknod, "white", 0o020000, 0)
+    attempt("a forged mark hides the lower files", lambda: os.setxattr("folder", "user.overlay.opaque", b"y")
+            or not os.listdir("folder"))
     attempt("opaque", os.setxattr, "folder", "trusted.overlay.opaque", b"y")
     attempt("hidden parts", opens, "/run/caisson/hidden-file", os.O_RDONLY)
 
@@ -29,6 +31,7 @@ def host(case):
     for name in ("file", "gone"):
         (case.ws / name).write_text("as it was")
     (case.ws / "folder").mkdir()
+    (case.ws / "folder/inner").write_text("as it was")
     case.give()
     before = picture(case.ws)
     yield {"flags": ["--cow"], "args": [str(case.ws)]}

@@ -16,7 +16,7 @@ def capable(path):
 
 def attack():
     attempt("a capable cat", capable, "./capable-cat")
-    attempt("ping", capable, "/usr/bin/cat")
+    attempt("an ordinary cat", capable, "/usr/bin/cat")
 
 
 def host(case):
@@ -28,9 +28,9 @@ def host(case):
     def run(flags, command):
         case.give()
         case.give = lambda: None
-        if os.geteuid() == 0:  # VFS_CAP_REVISION_2, effective, everything permitted
+        if os.geteuid() == 0:  # VFS_CAP_REVISION_2, effective: CAP_DAC_OVERRIDE
             os.setxattr(case.ws / "capable-cat", "security.capability",
-                        struct.pack("<IIIII", 0x02000001, 0xffffffff, 0, 0x1ff, 0))
+                        struct.pack("<IIIII", 0x02000001, 1 << 1, 0, 0, 0))
         return case.run(flags, command)
 
     yield {"run": run}

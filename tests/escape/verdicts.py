@@ -3,11 +3,11 @@
 denied        refused by the kernel or by the monitor
 not_visible   there is nothing to attack: the thing does not exist inside
 limited       a limit ended it
-allowed       it works, and the page says why that gives nothing away (allowed_documented)
+allowed       it works, and the page says why that gives nothing away
 
 `events` is the exact set of violations in the result, `may` what a race or a sample may add.
-`but` names single attempts of the file with a verdict of their own. A wall's row for runs that
-an ordinary user started, where it differs, is `…_user`.
+`but` names single attempts of the file with a verdict of their own; `either` there depends on the host.
+A wall's row for runs that an ordinary user started, where it differs, is `…_user`.
 """
 from dataclasses import dataclass, field
 
@@ -68,13 +68,18 @@ UNREAD = "A program may hide its memory from the monitor here: the write is refu
 UNCOUNTED = "Without a control group or a user namespace there is no limit to a user's processes; the result says so."
 ON_DISK = "Scratch is a folder of the host's here, without a size; the result does not list it as enforced."
 UNPROTECTED = "This wall has no protected names; `caisson doctor` says so."
+HANDLER = "a crash inside starts the host's crash handler as root: the limit of core files is 0, not 1"
+PLACEHOLDER = "the cleaner follows a link in the place of a placeholder's parent and removes an empty folder outside"
+TOLD = "/proc/self/mountinfo names where mounts come from; programs need the file."
+METADATA = "Landlock does not cover looking at names, sizes and times; contents stay closed."
 NO_COW = denied(ends="start_failed", why="This wall has no copy-on-write and says so at start.")
 NO_LOOPBACK = denied(ends="start_failed", why="This wall has no loopback of its own and says so at start.")
 
 VERDICTS = {
-    "foreign_rights": row(not_visible(), denied(WRITE), landlock_user=denied(WRITE, broken=RIGHTS)),
     "abstract_socket": row(not_visible(), denied(NET)),
-    "agent_file": row(not_visible(), denied(WRITE), process_user=not_visible(broken=OWN_BUILD), landlock_user=denied(WRITE, broken=OWN_BUILD)),
+    "agent_file": row(not_visible(), denied(WRITE),
+                      process_user=not_visible(broken=OWN_BUILD),
+                      landlock_user=denied(WRITE, broken=OWN_BUILD)),
     "agent_limits": row(denied(SYSCALL)),
     "agent_memory": row(denied(SYSCALL)),
     "agent_proc": row(not_visible(), denied(but={"its threads": "allowed"}, why=LISTED)),
@@ -83,8 +88,11 @@ VERDICTS = {
     "capabilities": row(denied(SYSCALL), landlock=denied(SYSCALL, broken=BOUNDING),
                         landlock_user=denied(SYSCALL, but={"CapBnd is not empty": "allowed"}, why=BOUND)),
     "cgroup_files": row(denied(SYSCALL, may=(WRITE,))),
+    "commit_links": row(denied(), NO_COW),
+    "commit_setid": row(denied(may=(SYSCALL,)), NO_COW),
     "core_dumps": row(denied()),
     "cow_layer": row(denied(SYSCALL, may=(WRITE,)), NO_COW),
+    "crash_handler": row(denied(may=(SYSCALL,), broken=HANDLER)),
     "daemon": row(denied()),
     "deaf_tree": row(limited(TIMEOUT, ends="timeout")),
     "descriptors": row(denied()),
@@ -97,22 +105,26 @@ VERDICTS = {
     "file_capabilities": row(denied()),
     "file_handles": row(denied(SYSCALL)),
     "foreign_entry": row(denied()),
+    "foreign_rights": row(not_visible(), denied(WRITE), landlock_user=denied(WRITE, broken=RIGHTS)),
     "forged_denial": row(denied(ends="exited")),
     "forged_frames": row(denied(WRITE)),
-    "fork_bomb": row(limited(PROCESSES), limited(may=(PROCESSES,)), process_user=limited(), landlock_user=allowed(UNCOUNTED)),
+    "fork_bomb": row(limited(PROCESSES), limited(may=(PROCESSES,)),
+                     process_user=limited(),
+                     landlock_user=allowed(UNCOUNTED)),
     "fork_chain": row(denied(may=(PROCESSES,))),
     "groups": row(denied(), process_user=allowed(GROUPS), landlock_user=allowed(GROUPS)),
     "hard_links": row(denied(WRITE), landlock_user=denied(WRITE, broken=RIGHTS)),
     "held_stdout": row(denied()),
     "hidden_files_cow": row(denied(WRITE), NO_COW),
-    "hidden_files_ro": row(denied(WRITE), denied(WRITE, but=NAMES_SEEN, why=NAMES), landlock_user=denied(WRITE, but=NAMES_SEEN, why=NAMES, broken=RIGHTS)),
+    "hidden_files_ro": row(denied(WRITE), denied(WRITE, but=NAMES_SEEN, why=NAMES),
+                           landlock_user=denied(WRITE, but=NAMES_SEEN, why=NAMES, broken=RIGHTS)),
     "hidden_files_rw": row(denied(WRITE), denied()),
     "high_bits": row(denied(SYSCALL)),
     "home_folder": row(not_visible(may=(READ, WRITE)), denied(may=(READ, WRITE))),
     "host_files": row(not_visible(may=(READ,)), denied(may=(READ,))),
     "host_memory": row(denied(SYSCALL), landlock_user=denied(SYSCALL, but={"its descriptors": "allowed"}, why=LISTED)),
+    "host_metadata": row(not_visible(), allowed(METADATA)),
     "host_signals": row(not_visible(), denied()),
-    "host_terminal": row(not_visible(), denied(), landlock_user=denied(broken=TERMINALS)),
     "kernel_code": row(denied(SYSCALL)),
     "kernel_uid": row(denied()),
     "keyrings": row(denied(SYSCALL)),
@@ -124,28 +136,38 @@ VERDICTS = {
     "memory_bomb": row(limited(MEMORY, ends="memory")),
     "memory_memfd": row(limited(MEMORY, ends="memory"), process_user=limited(MEMORY, ends="memory", broken=UNSAMPLED),
                         landlock_user=limited(MEMORY, ends="memory", broken=UNSAMPLED)),
-    "memory_scratch": row(limited(MEMORY, ends="memory"), allowed(ON_DISK), process_user=limited(MEMORY, ends="memory", broken=UNSAMPLED)),
+    "memory_scratch": row(limited(MEMORY, ends="memory"), allowed(ON_DISK),
+                          process_user=limited(MEMORY, ends="memory", broken=UNSAMPLED)),
     "monitor_killed": row(denied(ends="killed")),
     "mount_calls": row(denied(SYSCALL)),
     "mount_symlink": row(denied(ends="start_failed")),
+    "mount_table": row(allowed(TOLD, but={"the layer's or record's": "denied"}), denied()),
     "namespaces": row(denied(SYSCALL)),
     "nested_run": row(denied(SYSCALL, may=(WRITE,))),
     "netlink_route": row(denied(SYSCALL, may=(WRITE,))),
     "notify_flood": row(limited(SYSCALL, WRITE, TIMEOUT, ends="timeout")),
     "other_processes": row(not_visible(), allowed(LISTED)),
+    "other_terminals": row(not_visible(), denied(), landlock_user=denied(broken=TERMINALS)),
     "output_flood": row(limited(OUTPUT, ends="output")),
     "own_record": row(denied(may=(WRITE, READ), broken=RECORD)),
     "personalities": row(denied(SYSCALL)),
+    "placeholder_symlink": row(denied(may=(WRITE,), broken=PLACEHOLDER), denied(may=(WRITE,)),
+                               landlock_user=denied(may=(WRITE,), broken=PLACEHOLDER)),
+    "planted_policy": row(denied(ends="start_failed")),
     "policy_file": row(denied(WRITE), denied(), landlock_user=denied(broken=POLICY)),
     "posix_ipc": row(not_visible(), denied(SYSCALL, may=(WRITE,))),
     "proc_links": row(denied(WRITE)),
-    "proc_machine": row(denied(WRITE), denied(WRITE, but={"read key-users": "allowed"}, why=LISTED)),
+    "proc_machine": row(denied(WRITE), denied(WRITE, but={"read key-users": "allowed", "read keys": "either"}, why=LISTED)),
     "proc_sys": row(denied(WRITE)),
-    "protected_absent": row(denied(WRITE), denied(may=(WRITE,)), landlock_user=allowed(UNPROTECTED, but=dict.fromkeys((".envrc", ".git/config", ".git/hooks/pre-commit", ".vscode/tasks.json"), "denied"))),
-    "protected_names": row(denied(WRITE, broken=RENEWED), denied(but={"other files can be written": "denied"}), landlock_user=allowed(UNPROTECTED, but=dict.fromkeys(("remove hooks", "renew .git as a whole", "symlink a hook", "replace config"), "denied"))),
+    "protected_absent": row(denied(WRITE), denied(may=(WRITE,)),
+                            landlock_user=allowed(UNPROTECTED, but=dict.fromkeys((".envrc", ".git/config", ".git/hooks/pre-commit", ".vscode/tasks.json"), "denied"))),
+    "protected_names": row(denied(WRITE, broken=RENEWED), denied(but={"other files can be written": "denied"}),
+                           landlock_user=allowed(UNPROTECTED, but=dict.fromkeys(("remove hooks", "renew .git as a whole", "symlink a hook", "replace config"), "denied"))),
+    "protected_symlink": row(denied(may=(READ, WRITE))),
     "raise_limits": row(denied()),
     "scratch_fill": row(limited(SCRATCH), allowed(ON_DISK, WRITE, but={"the same by /dev/shm": "denied"})),
-    "setid_files": row(denied(SYSCALL, may=(WRITE,), broken=SETID), denied(but={"an ordinary program": "denied"}, may=(WRITE, SYSCALL)), landlock_user=denied(SYSCALL, may=(WRITE,), broken=SETID)),
+    "setid_files": row(denied(SYSCALL, may=(WRITE,), broken=SETID), denied(but={"an ordinary program": "denied"}, may=(WRITE, SYSCALL)),
+                       landlock_user=denied(SYSCALL, may=(WRITE,), broken=SETID)),
     "setuid_binary": row(denied(may=(SYSCALL,))),
     "sibling_runs": row(not_visible(may=(READ, WRITE)), denied(may=(READ, WRITE))),
     "socket_families": row(denied(SYSCALL), denied(SYSCALL, NET)),
@@ -165,6 +187,7 @@ VERDICTS = {
     "unix_socket_ro": row(denied(NET, SYSCALL)),
     "unix_socket_rw": row(denied(NET)),
     "unix_socket_swap": row(denied(may=(NET,))),
+    "unreadable_program": row(denied(NET, may=(WRITE,))),
     "workspace_ro": row(denied(WRITE), landlock_user=denied(WRITE, broken=RIGHTS)),
 }
 
