@@ -70,9 +70,13 @@ mknod                  watch on x86_64 when arg1 & S_IFMT is 0, S_IFREG, S_IFIFO
 mknod                  deny EPERM on x86_64 # a device, a socket or an overlay whiteout
 mknodat                watch when arg2 & S_IFMT is 0, S_IFREG, S_IFIFO # a file or a FIFO
 mknodat                deny EPERM # a device, a socket or an overlay whiteout
+chmod                  deny EPERM on x86_64 when arg1 has S_ISUID|S_ISGID # a set-id file in a workspace is the caller's on the host
 chmod                  watch on x86_64 # rights of a path
+fchmod                 deny EPERM when arg1 has S_ISUID|S_ISGID # as above
 fchmod                 allow # of an open file; read-only mounts hold
+fchmodat               deny EPERM when arg2 has S_ISUID|S_ISGID # as above
 fchmodat               watch # rights of a path
+fchmodat2              deny EPERM when arg2 has S_ISUID|S_ISGID # as above
 fchmodat2              watch # rights of a path
 chown                  watch on x86_64 # owner of a path; no capability gives it away
 lchown                 watch on x86_64 # as chown
@@ -295,6 +299,7 @@ getpriority            allow # reads
 ioprio_get             allow # reads
 getcpu                 allow # reads
 getrlimit              allow # own limits
+setrlimit              quiet NOTHING when arg0 is RLIMIT_CORE # it stays 1: with 0 a crash would start the host's crash handler
 setrlimit              allow # own limits; raising needs a capability
 getrusage              allow # own use
 sysinfo                allow # memory and load
@@ -302,8 +307,10 @@ uname                  allow # names
 getrandom              allow # random bytes
 capget                 allow # reads
 capset                 allow # only drops
-prlimit64              allow when arg0 is 0 # own limits
-prlimit64              deny EPERM # another process's limits: the agent's
+prlimit64              deny EPERM when arg0 is not 0 # another process's limits: the agent's
+prlimit64              allow when arg2 is NULL # reads own limits
+prlimit64              quiet NOTHING when arg1 is RLIMIT_CORE # as setrlimit
+prlimit64              allow # own limits
 sched_setaffinity      allow when arg0 is 0 # own thread
 sched_setaffinity      deny EPERM # another process
 sched_setscheduler     allow when arg0 is 0 # own thread

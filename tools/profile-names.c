@@ -138,6 +138,9 @@ static const struct {
 	ENTRY(SIOCGIFHWADDR),
 	ENTRY(SIOCGIFMTU),
 	ENTRY(SIOCATMARK),
+	ENTRY(S_ISUID),
+	ENTRY(S_ISGID),
+	ENTRY(RLIMIT_CORE),
 	ENTRY(RNDGETENTCNT),
 };
 
@@ -145,8 +148,9 @@ static const struct {
 	const char *word;
 	int value;
 } errors[] = {
-	ENTRY(EPERM),  ENTRY(EACCES),     ENTRY(ENOSYS),       ENTRY(ENOTTY),
-	ENTRY(EINVAL), ENTRY(EOPNOTSUPP), ENTRY(EAFNOSUPPORT), ENTRY(EPROTONOSUPPORT),
+	{ "NOTHING", 0 }, /* the call seems to succeed and does nothing */
+	ENTRY(EPERM),     ENTRY(EACCES),     ENTRY(ENOSYS),       ENTRY(ENOTTY),
+	ENTRY(EINVAL),    ENTRY(EOPNOTSUPP), ENTRY(EAFNOSUPPORT), ENTRY(EPROTONOSUPPORT),
 };
 
 /* Newer than the libseccomp of the oldest system that builds this. */

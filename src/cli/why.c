@@ -57,7 +57,8 @@ static int hint_network(const json_t *result, const json_t *detail, struct buf *
 	if (buf_add_text(hint, "network: {mode: allow, allow: [") < 0 ||
 	    add_quoted(hint, target) < 0)
 		return -ENOMEM;
-	return buf_add_text(hint, "]}");
+	/* backend_choose() refuses the mode: a line that leads to a refusal has to say so. */
+	return buf_add_text(hint, "]}   # not in this build");
 }
 
 /* Folders that no policy should make writable from the host. */

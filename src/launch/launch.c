@@ -192,6 +192,14 @@ static int set_limits(struct launch *launch, struct csn_error *err)
 	return 0;
 }
 
+static int drop_bounding(struct launch *launch, struct csn_error *err)
+{
+	int r = privs_drop_bounding();
+
+	(void)launch;
+	return r < 0 ? csn_fail(err, r, "bounding", "cannot empty the bounding set") : 0;
+}
+
 static int drop_caps(struct launch *launch, struct csn_error *err)
 {
 	int r = privs_drop_caps();
@@ -229,6 +237,8 @@ static int apply_landlock(struct launch *launch, struct csn_error *err)
 		return csn_fail(err, ruleset_fd, "landlock", "cannot make a ruleset");
 	/* The agent's file lies outside the new root. */
 	r = landlock_allow(ruleset_fd, launch->landlock_abi, launch->agent_fd, LANDLOCK_READ);
+	if (r == -EBADFD) /* a sealed copy in memory: on no mount, so no rule is needed */
+		r = 0;
 	for (size_t i = 0; r >= 0 && i < launch->rule_count; i++)
 		r = landlock_allow_path(ruleset_fd, launch->landlock_abi, launch->rules[i].path,
 					launch->rules[i].grant);
@@ -305,6 +315,7 @@ const struct launch_step launch_process_steps[] = {
 	{ "root",	  enter_root,	  "mounting needs privilege that is about to be dropped" },
 	{ "cpus",	  choose_cpus,	  "the filters forbid it later" },
 	{ "limits",	  set_limits,	  "lowering needs nothing, raising is impossible after caps" },
+	{ "bounding",	  drop_bounding,  "needs CAP_SETPCAP, gone after caps" },
 	{ "caps",	  drop_caps,	  "nothing below needs privilege" },
 	{ "no-new-privs", no_new_privs,	  "landlock and seccomp ask for it" },
 	{ "regain",	  try_to_regain,  "a drop that did not work must be seen before anything runs" },
@@ -322,6 +333,7 @@ const struct launch_step launch_landlock_steps[] = {
 	{ "groups",	  enter_groups,	  "before anything is allocated on the sandbox's account" },
 	{ "cpus",	  choose_cpus,	  "the filters forbid it later" },
 	{ "limits",	  set_limits,	  "lowering needs nothing" },
+	{ "bounding",	  drop_bounding,  "needs CAP_SETPCAP, gone with the ids" },
 	{ "ids",	  leave_root,	  "needs CAP_SETUID and CAP_SETGID, gone after caps" },
 	{ "terminal",	  make_terminal,  "nobody may open one after landlock" },
 	{ "caps",	  drop_caps,	  "nothing below needs privilege" },

@@ -15,17 +15,6 @@
 
 enum { KILL_MS = 2000, REMOVE_MS = 2000, PIPE_FD = 3, LAST_TRIES = 50 };
 
-static void remove_placeholders(const struct cleaner_work *work)
-{
-	size_t count = 0;
-
-	while (work->placeholders && work->placeholders[count])
-		count++;
-	/* rmdir() only: what is no longer an empty folder is not ours any more. */
-	while (count > 0)
-		unlinkat(work->workspace_fd, work->placeholders[--count], AT_REMOVEDIR);
-}
-
 static void remove_scratch(const char *path)
 {
 	_cleanup_fd_ int tmp_fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -45,7 +34,8 @@ void cleaner_clean(const struct cleaner_work *work)
 		cgroup_kill(work->group, KILL_MS);
 		cgroup_remove(work->group, REMOVE_MS);
 	}
-	remove_placeholders(work);
+	if (work->protect)
+		protect_clean(work->protect);
 	if (work->scratch_dir)
 		remove_scratch(work->scratch_dir);
 }
@@ -85,7 +75,8 @@ int cleaner_start(const struct cleaner_work *work, struct cleaner *ret_cleaner)
 	int pair[2];
 
 	*ret_cleaner = cleaner;
-	if (!work->group && !work->scratch_dir && !(work->placeholders && work->placeholders[0]))
+	if (!work->group && !work->scratch_dir &&
+	    !(work->protect && work->protect->placeholder_count))
 		return 0;
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return -errno;

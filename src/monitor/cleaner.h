@@ -11,15 +11,14 @@
 
 #include <sys/types.h>
 
+#include "monitor/protect.h"
 #include "os/cgroup.h"
 
 /* What it removes. Copied by fork; everything is the monitor's. */
 struct cleaner_work {
-	const struct cgroup *group; /* NULL: none */
-	int workspace_fd;           /* for placeholders, -1: none */
-	const char *const
-		*placeholders;   /* folders relative to the workspace, innermost last; NULL */
-	const char *scratch_dir; /* "/tmp/caisson-…", NULL */
+	const struct cgroup *group;    /* NULL: none */
+	const struct protect *protect; /* whose placeholders; NULL: none */
+	const char *scratch_dir;       /* "/tmp/caisson-…", NULL */
 };
 
 struct cleaner {

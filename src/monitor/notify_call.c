@@ -72,6 +72,24 @@ static const struct call_shape shapes[] = {
 #endif
 };
 
+static const struct {
+	int nr;
+	int mode;
+} makers[] = {
+	{ SYS_openat, 3 }, { SYS_mknodat, 2 },
+#ifdef SYS_open
+	{ SYS_open, 2 },   { SYS_creat, 1 },   { SYS_mknod, 1 },
+#endif
+};
+
+int call_mode_of(int nr)
+{
+	for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
+		if (makers[i].nr == nr)
+			return makers[i].mode;
+	return ARG_NONE;
+}
+
 const struct call_shape *call_shape_of(int nr)
 {
 	if (nr < 0 || (size_t)nr >= ARRAY_SIZE(shapes) || shapes[nr].class == CALL_NONE)

@@ -39,5 +39,8 @@ struct call_shape {
 	int open_flags;   /* CALL_OPEN without a flags register: creat */
 };
 
+/* The register that holds the mode of a file this call may create, ARG_NONE without one. */
+int call_mode_of(int nr);
+
 /* NULL for a call that is not in the table. Static memory. */
 const struct call_shape *call_shape_of(int nr);

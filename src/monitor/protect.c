@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,9 +24,22 @@ struct list {
 
 struct work {
 	struct arena *arena;
-	int workspace_fd;
-	struct list frozen, placeholders, not_enforced;
+	struct protect *protect;
+	struct list frozen, not_enforced;
 };
+
+/* Takes the parent's descriptor. */
+static int add_placeholder(struct protect *protect, int *parent_fd, const char *name)
+{
+	struct placeholder *made;
+
+	if (protect->placeholder_count == PROTECT_MAX)
+		return -E2BIG;
+	made = &protect->placeholders[protect->placeholder_count++];
+	made->parent_fd = fd_take(parent_fd);
+	snprintf(made->name, sizeof made->name, "%s", name);
+	return 0;
+}
 
 static int add(struct work *work, struct list *list, const char *path, size_t size)
 {
@@ -51,7 +65,7 @@ static int look(int dir_fd, const char *name)
  * or the whole path when all of it exists. */
 static int protect_one(struct work *work, const char *path)
 {
-	_cleanup_fd_ int dir_fd = fcntl(work->workspace_fd, F_DUPFD_CLOEXEC, 3);
+	_cleanup_fd_ int dir_fd = fcntl(work->protect->workspace_fd, F_DUPFD_CLOEXEC, 3);
 	const char *at = path;
 	char name[256];
 
@@ -65,7 +79,7 @@ static int protect_one(struct work *work, const char *path)
 		name[n] = 0;
 		state = look(dir_fd, name);
 		if (state == -ENOENT && mkdirat(dir_fd, name, 0555) == 0) {
-			int r = add(work, &work->placeholders, path, upto);
+			int r = add_placeholder(work->protect, &dir_fd, name);
 
 			return r < 0 ? r : add(work, &work->frozen, path, upto);
 		}
@@ -101,17 +115,18 @@ static int protect_policy(struct work *work, const struct plan *plan)
 int protect_open(const struct plan *plan, struct arena *arena, struct protect *ret_protect,
 		 struct csn_error *err)
 {
-	struct work work = { .arena = arena, .workspace_fd = -1 };
+	struct work work = { .arena = arena, .protect = ret_protect };
 	int r = 0;
 
-	*ret_protect = (struct protect){ .workspace_fd = -1 };
+	ret_protect->workspace_fd = -1;
+	ret_protect->placeholder_count = 0;
+	ret_protect->frozen = ret_protect->not_enforced = NULL;
 	if (!plan->workspace.host || plan->workspace.access == ACCESS_RO)
 		return 0;
-	if (!make_list(&work, &work.frozen) || !make_list(&work, &work.placeholders) ||
-	    !make_list(&work, &work.not_enforced))
+	if (!make_list(&work, &work.frozen) || !make_list(&work, &work.not_enforced))
 		return csn_fail(err, -ENOMEM, "workspace", "out of memory");
-	work.workspace_fd = open(plan->workspace.host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (work.workspace_fd < 0)
+	ret_protect->workspace_fd = open(plan->workspace.host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (ret_protect->workspace_fd < 0)
 		return csn_fail(err, -errno, "workspace", "cannot open %s: %m",
 				plan->workspace.host);
 	/* In a copy-on-write workspace nothing reaches the host, and commit refuses these names. */
@@ -120,14 +135,23 @@ int protect_open(const struct plan *plan, struct arena *arena, struct protect *r
 		r = protect_one(&work, *path);
 	if (r >= 0)
 		r = protect_policy(&work, plan);
-	ret_protect->workspace_fd = work.workspace_fd;
 	ret_protect->frozen = work.frozen.items;
-	ret_protect->placeholders = work.placeholders.items;
 	ret_protect->not_enforced = work.not_enforced.items;
 	return r < 0 ? csn_fail(err, r, "workspace", "cannot protect names in the workspace") : 0;
 }
 
+/* rmdir() only: what is no longer an empty folder is not ours any more. */
+void protect_clean(const struct protect *protect)
+{
+	for (size_t i = protect->placeholder_count; i > 0; i--)
+		unlinkat(protect->placeholders[i - 1].parent_fd, protect->placeholders[i - 1].name,
+			 AT_REMOVEDIR);
+}
+
 void protect_done(struct protect *protect)
 {
+	for (size_t i = 0; i < protect->placeholder_count; i++)
+		fd_cleanup(&protect->placeholders[i].parent_fd);
+	protect->placeholder_count = 0;
 	protect->workspace_fd = fd_close(protect->workspace_fd);
 }

@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "monitor/agent_file.h"
 #include "monitor/env.h"
@@ -89,6 +90,41 @@ static int take_signals(struct run *run)
 	return run->signal_fd < 0 ? csn_fail(&run->error, -errno, "start", "no signalfd: %m") : 0;
 }
 
+static int open_record(struct run *run)
+{
+	int r;
+
+	if (!run->setup->run_root)
+		return 0;
+	r = record_open_as(&run->record, run->setup->run_root, run->sandbox_id, &run->error);
+	return r;
+}
+
+static bool is_run_root_inside(const struct run *run)
+{
+	const char *workspace = run->plan->workspace.host;
+
+	return run->setup->run_root && workspace &&
+	       path_is_beneath(run->setup->run_root, workspace) &&
+	       !str_is(run->setup->run_root, workspace);
+}
+
+/* Records inside the workspace are hidden: a program that can write it could rewrite them. The
+ * record is opened before the wall starts then, so that there is something to cover. */
+static int hide_run_root(struct run *run)
+{
+	const char **hidden = (const char **)run->hidden;
+	size_t count = 0;
+
+	if (!is_run_root_inside(run))
+		return 0;
+	while (hidden[count])
+		count++;
+	hidden[count] =
+		arena_text(&run->arena, path_tail(run->setup->run_root, run->plan->workspace.host));
+	return hidden[count] ? open_record(run) : -ENOMEM;
+}
+
 static int prepare_view(struct run *run)
 {
 	struct env_facts facts = { .caller = run->setup->caller_env,
@@ -98,6 +134,8 @@ static int prepare_view(struct run *run)
 	struct toolchain toolchain = { 0 };
 	int r = hide_find(run->plan, &run->arena, &run->hidden, &run->error);
 
+	if (r >= 0)
+		r = hide_run_root(run);
 	if (r >= 0 && run->plan->toolchains_auto)
 		r = toolchain_find(run->plan, run->setup->argv, run->setup->caller_env, &run->arena,
 				   &toolchain);
@@ -161,12 +199,29 @@ static int show_host(struct run *run)
 	return 0;
 }
 
+/* A wall without mounts cannot protect names. The policy file in force is one too many: found by
+ * search, a changed one loses its trust; given by --policy, it would be believed. */
+static int protect_names(struct run *run)
+{
+	const struct plan *plan = run->plan;
+
+	if (run->backend->has_view)
+		return protect_open(plan, &run->arena, &run->protect, &run->error);
+	if (run->backend->tier != TIER_LOCAL && plan->workspace.access == ACCESS_RW &&
+	    plan->policy_path && plan->workspace.host &&
+	    path_is_beneath(plan->policy_path, plan->workspace.host))
+		return csn_fail(&run->error, -ENOTSUP, "workspace",
+				"the %s wall cannot protect the policy file in force, %s, which "
+				"lies in the writable workspace: move it out, or use -w PATH:ro",
+				run->backend->name, plan->policy_path);
+	return 0;
+}
+
 static int start_cleaner(struct run *run)
 {
 	run->work = (struct cleaner_work){
 		.group = limits_group(&run->limits),
-		.workspace_fd = run->protect.workspace_fd,
-		.placeholders = run->protect.placeholders,
+		.protect = &run->protect,
 		.scratch_dir = run->scratch_dir[0] ? run->scratch_dir : NULL,
 	};
 	return cleaner_start(&run->work, &run->cleaner) < 0
@@ -187,20 +242,10 @@ static int prepare(struct run *run)
 	if (r >= 0)
 		r = limits_open(&run->limits, run->plan, run->sandbox_id, &run->error);
 	if (r >= 0)
-		r = protect_open(run->plan, &run->arena, &run->protect, &run->error);
+		r = protect_names(run);
 	if (r >= 0)
 		r = start_cleaner(run);
 	mark(run, PHASE_PREPARED);
-	return r;
-}
-
-static int open_record(struct run *run)
-{
-	int r;
-
-	if (!run->setup->run_root)
-		return 0;
-	r = record_open_as(&run->record, run->setup->run_root, run->sandbox_id, &run->error);
 	return r;
 }
 
@@ -331,7 +376,7 @@ static int run_started(struct run *run)
 {
 	int r = prepare(run);
 
-	if (r >= 0 && run->plan->workspace.access == ACCESS_COW)
+	if (r >= 0 && run->plan->workspace.access == ACCESS_COW && run->record.dir_fd < 0)
 		r = open_record(run);
 	if (r >= 0)
 		r = make_layer(run);
