@@ -197,6 +197,16 @@ static void look_at_scratch(struct limits *limits, struct violations *violations
 	violations_add(violations, &fact);
 }
 
+/* Files on a tmpfs are memory too, and in no process's count. */
+static uint64_t scratch_in_use(const struct limits *limits)
+{
+	struct sample_scratch scratch;
+
+	if (!limits->is_scratch_sized || sample_scratch(limits->scratch_fd, &scratch) < 0)
+		return 0;
+	return scratch.size_bytes - scratch.free_bytes;
+}
+
 /* Two looks in a row must agree before anybody is killed for one. */
 static enum limits_state look_at_tree(struct limits *limits, pid_t pid,
 				      struct violations *violations)
@@ -206,6 +216,7 @@ static enum limits_state look_at_tree(struct limits *limits, pid_t pid,
 
 	if (sample_tree(pid, limit, &tree) < 0)
 		return LIMITS_FINE;
+	tree.mem_bytes += scratch_in_use(limits);
 	if (tree.mem_bytes > limits->sampled_peak)
 		limits->sampled_peak = tree.mem_bytes;
 	if (tree.processes > limits->task_peak)
