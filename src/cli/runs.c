@@ -308,6 +308,20 @@ static void print_error(const json_t *result)
 	putchar('\n');
 }
 
+static void print_policy(const json_t *policy)
+{
+	const json_t *modified = json_object_get(policy, "modified");
+	const char *path = run_text(policy, "path"), *commit = run_text(policy, "commit");
+
+	out_text(stdout, *path ? path : "built-in defaults");
+	if (*commit) {
+		fputs(" (commit ", stdout);
+		out_text(stdout, commit);
+		printf("%s)", json_is_true(modified) ? ", modified" : "");
+	}
+	putchar('\n');
+}
+
 static void print_result(const struct run *run)
 {
 	const json_t *result = run->result, *policy = json_object_get(result, "policy");
@@ -330,9 +344,7 @@ static void print_result(const struct run *run)
 	if (denied)
 		printf("%-*s %zu; `caisson why %s` explains\n", LABEL, "denied", denied, run->id);
 	print_label("policy");
-	out_text(stdout,
-		 *run_text(policy, "path") ? run_text(policy, "path") : "built-in defaults");
-	putchar('\n');
+	print_policy(policy);
 	print_list("enforced", json_object_get(result, "enforced"));
 	print_list("unseen", json_object_get(result, "not_observed"));
 	print_label("record");

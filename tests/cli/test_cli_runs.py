@@ -25,7 +25,7 @@ VIOLATIONS = [
      "rule": "r", "certain": True, "count": 1, "say": "s"},
 ]
 PERMITS = [
-    'network: {mode: allow, allow: ["198.51.100.7:443"]}',
+    'network: {mode: allow, allow: ["198.51.100.7:443"]}   # not in this build',
     "network: {mode: loopback}",
     "workspace: {mode: cow}   # or rw",
     'mounts: [{host: "/srv/x\\n- evil: \\"1\\"", at: "/srv/x\\n- evil: \\"1\\"", mode: rw}]',
@@ -66,6 +66,12 @@ def test_show(cli, make_record):
     assert cli("runs", "show", run, "--json").json()["run_id"] == run
     missing = cli("runs", "show", "zzz")
     assert missing.status == 1 and "zzz" in missing.err
+
+
+@pytest.mark.parametrize("modified, text", [(True, ", modified)"), (False, ")"), (None, ")")])
+def test_show_names_the_version_of_the_policy(cli, make_record, modified, text):
+    make_record(policy={"path": "/p/caisson.yaml", "sha256": "0" * 64, "trusted": True, "commit": "a" * 40, "modified": modified})
+    assert f"policy    /p/caisson.yaml (commit {'a' * 40}{text}\n" in cli("runs", "show").out
 
 
 def test_a_lost_run_has_no_result(cli, make_record):
