@@ -60,21 +60,23 @@ static void root_drops_all(void)
 
 	needs_root();
 	CHECK(setgroups(3, groups) == 0);
+	CHECK(privs_drop_bounding() == 0 && capabilities("CapBnd:") == 0);
 	CHECK(privs_set_ids(PRIVATE, PRIVATE) == 0);
 	expect_ids(PRIVATE, PRIVATE);
 	CHECK(getgroups(0, NULL) == 0);
 	CHECK(privs_drop_caps() == 0);
-	expect_no_caps(false); /* the ids went first: bounds are not ours to drop any more */
+	expect_no_caps(true);
 	CHECK(privs_no_new() == 0 && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);
 	expect_no_way_back();
 }
 
-/* Capabilities before ids: nothing is left in the bounding set, and uid 0 alone is nothing. */
+/* Capabilities before ids: uid 0 alone is nothing. */
 static void root_drops_caps(void)
 {
 	needs_root();
-	CHECK(privs_drop_caps() == 0);
+	CHECK(privs_drop_bounding() == 0 && privs_drop_caps() == 0);
 	expect_no_caps(true);
+	CHECK(privs_drop_bounding() == -EPERM); /* too late: that must be seen */
 	CHECK(privs_set_ids(PRIVATE, PRIVATE) == -EPERM);
 	CHECK(unshare(CLONE_NEWNS) < 0 && errno == EPERM);
 }
@@ -87,6 +89,7 @@ static void user_has_none(void)
 	uid = geteuid();
 	CHECK(privs_set_ids(0, 0) == -EPERM && privs_set_ids(uid, 0) == -EPERM);
 	CHECK(privs_set_ids(uid, getegid()) == 0);
+	CHECK(privs_drop_bounding() == 0); /* not his to drop, and without a meaning */
 	CHECK(privs_drop_caps() == 0 && privs_no_new() == 0);
 	expect_no_caps(false);
 	expect_no_way_back();
@@ -100,7 +103,7 @@ static void namespace_root(void)
 	own_users(CLONE_NEWNS);
 	CHECK(capabilities("CapEff:") != 0);
 	CHECK(privs_cannot_regain(&attempt) == -EPERM && attempt);
-	CHECK(privs_drop_caps() == 0 && privs_no_new() == 0);
+	CHECK(privs_drop_bounding() == 0 && privs_drop_caps() == 0 && privs_no_new() == 0);
 	expect_no_caps(true);
 	CHECK(mount("none", "/tmp", "tmpfs", 0, NULL) < 0 && errno == EPERM);
 	CHECK(unshare(CLONE_NEWNS) < 0 && sethostname("x", 1) < 0);
