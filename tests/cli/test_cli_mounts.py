@@ -60,8 +60,8 @@ def test_no_link_leads_out_of_the_project(mount, project, outside):
 
 
 @pytest.mark.parametrize("name", ["docker.sock", "any"])
-def test_sockets_and_pipes_are_not_lent(mount, outside, name):
-    os.chdir(outside)  # the path of a socket is short
+def test_sockets_and_pipes_are_not_lent(mount, outside, monkeypatch, name):
+    monkeypatch.chdir(outside)  # the path of a socket is short
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(name)
         (outside / "innocent").symlink_to(name)
