@@ -7,14 +7,21 @@ spares only those whose limit is exactly 1.
 import ctypes
 import resource
 
+from core_dumps import limits
 from inside import attempt, main, sysc
 
 
+def lowered(call, *args):
+    sysc(call, *args)
+    return limits()[0] != "1"
+
+
 def attack():
-    limits = resource.getrlimit(resource.RLIMIT_CORE)
-    attempt("a limit for which the kernel starts the handler", lambda: limits != (1, 1))
-    attempt("lowering it to zero", sysc, "prlimit64", 0, resource.RLIMIT_CORE, (ctypes.c_uint64 * 2)(0, 1), 0)
-    attempt("the same by setrlimit", sysc, "setrlimit", resource.RLIMIT_CORE, (ctypes.c_uint64 * 2)(0, 0))
+    zero = (ctypes.c_uint64 * 2)(0, 1)
+    attempt("a limit for which the kernel starts the handler", lambda: limits() != ["1", "1"])
+    attempt("lowering it", lowered, "prlimit64", 0, resource.RLIMIT_CORE, zero, 0)
+    attempt("lowering it with high bits", lowered, "prlimit64", 0, resource.RLIMIT_CORE | 1 << 32, zero, 0)
+    attempt("lowering it by setrlimit", lowered, "setrlimit", resource.RLIMIT_CORE, zero)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,10 @@ HIGH = 1 << 32
 
 
 def attack():
-    master, slave = os.openpty()
+    try:
+        master, slave = os.openpty()
+    except OSError:  # no terminals to be had here: the filter judges before the descriptor is looked at
+        master = slave = 0
     byte = ctypes.create_string_buffer(b"x")
     control("a socket that is permitted", sysc, "socket", socket.AF_UNIX, socket.SOCK_STREAM, 0)
     for bits in (HIGH, 0xffffffff << 32):

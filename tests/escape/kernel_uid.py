@@ -19,7 +19,7 @@ def attack(token):
 def host(case):
     import pathlib
     import subprocess
-    from conftest import pids_with
+    from behind import pids_with
 
     def run(flags, command):
         started = time.monotonic()

@@ -22,7 +22,7 @@ def score(name, text):
 
 
 def attack():
-    for name in ("NOFILE", "NPROC", "CORE", "MEMLOCK", "MSGQUEUE", "RTPRIO", "NICE", "SIGPENDING"):
+    for name in ("NOFILE", "NPROC", "MEMLOCK", "MSGQUEUE", "RTPRIO", "NICE", "SIGPENDING"):
         attempt(name, more, getattr(resource, f"RLIMIT_{name}"))
     attempt("nice", os.nice, -5)
     attempt("FIFO scheduler", os.sched_setscheduler, 0, os.SCHED_FIFO, os.sched_param(1))

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from conftest import HERE, PYTHON, TOP, attacks, module_of
+from behind import HERE, PYTHON, TOP, attacks, module_of
 from verdicts import VERDICTS, WALLS, verdict_of
 
 NOWHERE = {"ENOENT", "ENODEV", "ENXIO", "ESRCH", "ENOTDIR", "ECONNREFUSED", None}

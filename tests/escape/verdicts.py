@@ -53,14 +53,7 @@ def row(process, landlock=None, **users):
 LISTED = "This wall shares the host's process list; what the processes hold is not readable."
 GROUPS = "Only newgidmap could drop a user's supplementary groups; `caisson doctor` names them."
 UNSAMPLED = "without a control group memory that no process has mapped is not sampled"
-RECORD = "the run root inside a writable workspace is not hidden: records can be rewritten"
-SETID = "set-user-id files can be made in a writable workspace; after root's run they are root's"
-RENEWED = "the folder above a protected name can be renamed away and made anew"
-OWN_BUILD = "a user's own build does not start: Landlock takes no rule for the agent's sealed memfd"
 RIGHTS = "on the landlock wall chmod, chown, utimes and setxattr reach every file of the caller's, the read-only ones too"
-TERMINALS = "the landlock wall opens every terminal in /dev/pts that belongs to the caller"
-POLICY = "the policy file in force can be written in a writable workspace"
-BOUNDING = "started by root the bounding set stays full: the ids are given up before it is emptied"
 BOUND = "Only a privileged process could empty the bounding set; no_new_privs makes it meaningless."
 NAMES = "Landlock's right to list a folder covers all beneath it: names of hidden files are seen, contents are not."
 NAMES_SEEN = {"the folder of a hidden folder": "allowed"}
@@ -68,31 +61,28 @@ UNREAD = "A program may hide its memory from the monitor here: the write is refu
 UNCOUNTED = "Without a control group or a user namespace there is no limit to a user's processes; the result says so."
 ON_DISK = "Scratch is a folder of the host's here, without a size; the result does not list it as enforced."
 UNPROTECTED = "This wall has no protected names; `caisson doctor` says so."
-HANDLER = "a crash inside starts the host's crash handler as root: the limit of core files is 0, not 1"
-PLACEHOLDER = "the cleaner follows a link in the place of a placeholder's parent and removes an empty folder outside"
 TOLD = "/proc/self/mountinfo names where mounts come from; programs need the file."
 METADATA = "Landlock does not cover looking at names, sizes and times; contents stay closed."
+NO_POLICY = "This wall cannot keep the file read-only in a writable workspace and refuses to start."
 NO_COW = denied(ends="start_failed", why="This wall has no copy-on-write and says so at start.")
 NO_LOOPBACK = denied(ends="start_failed", why="This wall has no loopback of its own and says so at start.")
 
 VERDICTS = {
     "abstract_socket": row(not_visible(), denied(NET)),
-    "agent_file": row(not_visible(), denied(WRITE),
-                      process_user=not_visible(broken=OWN_BUILD),
-                      landlock_user=denied(WRITE, broken=OWN_BUILD)),
+    "agent_file": row(not_visible(), denied(WRITE), landlock_user=denied(WRITE, broken=RIGHTS)),
     "agent_limits": row(denied(SYSCALL)),
     "agent_memory": row(denied(SYSCALL)),
     "agent_proc": row(not_visible(), denied(but={"its threads": "allowed"}, why=LISTED)),
     "agent_signals": row(denied()),
     "blind_monitor": row(denied(NET, WRITE), landlock_user=denied(NET, may=(WRITE,), why=UNREAD)),
-    "capabilities": row(denied(SYSCALL), landlock=denied(SYSCALL, broken=BOUNDING),
-                        landlock_user=denied(SYSCALL, but={"CapBnd is not empty": "allowed"}, why=BOUND)),
+    "capabilities": row(denied(SYSCALL),
+                      landlock_user=denied(SYSCALL, but={"CapBnd is not empty": "allowed"}, why=BOUND)),
     "cgroup_files": row(denied(SYSCALL, may=(WRITE,))),
     "commit_links": row(denied(), NO_COW),
     "commit_setid": row(denied(may=(SYSCALL,)), NO_COW),
     "core_dumps": row(denied()),
     "cow_layer": row(denied(SYSCALL, may=(WRITE,)), NO_COW),
-    "crash_handler": row(denied(may=(SYSCALL,), broken=HANDLER)),
+    "crash_handler": row(denied(may=(SYSCALL,))),
     "daemon": row(denied()),
     "deaf_tree": row(limited(TIMEOUT, ends="timeout")),
     "descriptors": row(denied()),
@@ -136,8 +126,7 @@ VERDICTS = {
     "memory_bomb": row(limited(MEMORY, ends="memory")),
     "memory_memfd": row(limited(MEMORY, ends="memory"), process_user=limited(MEMORY, ends="memory", broken=UNSAMPLED),
                         landlock_user=limited(MEMORY, ends="memory", broken=UNSAMPLED)),
-    "memory_scratch": row(limited(MEMORY, ends="memory"), allowed(ON_DISK),
-                          process_user=limited(MEMORY, ends="memory", broken=UNSAMPLED)),
+    "memory_scratch": row(limited(MEMORY, ends="memory"), allowed(ON_DISK)),
     "monitor_killed": row(denied(ends="killed")),
     "mount_calls": row(denied(SYSCALL)),
     "mount_symlink": row(denied(ends="start_failed")),
@@ -147,27 +136,26 @@ VERDICTS = {
     "netlink_route": row(denied(SYSCALL, may=(WRITE,))),
     "notify_flood": row(limited(SYSCALL, WRITE, TIMEOUT, ends="timeout")),
     "other_processes": row(not_visible(), allowed(LISTED)),
-    "other_terminals": row(not_visible(), denied(), landlock_user=denied(broken=TERMINALS)),
+    "other_terminals": row(not_visible(), denied()),
     "output_flood": row(limited(OUTPUT, ends="output")),
-    "own_record": row(denied(may=(WRITE, READ), broken=RECORD)),
+    "own_record": row(denied(may=(WRITE, READ)), denied(may=(WRITE, READ), but={"list": "allowed"}, why=NAMES)),
     "personalities": row(denied(SYSCALL)),
-    "placeholder_symlink": row(denied(may=(WRITE,), broken=PLACEHOLDER), denied(may=(WRITE,)),
-                               landlock_user=denied(may=(WRITE,), broken=PLACEHOLDER)),
+    "placeholder_symlink": row(denied(may=(WRITE,)), denied(may=(WRITE,)), landlock_user=allowed(UNPROTECTED)),
     "planted_policy": row(denied(ends="start_failed")),
-    "policy_file": row(denied(WRITE), denied(), landlock_user=denied(broken=POLICY)),
+    "policy_file": row(denied(WRITE), denied(ends="start_failed", why=NO_POLICY)),
     "posix_ipc": row(not_visible(), denied(SYSCALL, may=(WRITE,))),
     "proc_links": row(denied(WRITE)),
     "proc_machine": row(denied(WRITE), denied(WRITE, but={"read key-users": "allowed", "read keys": "either"}, why=LISTED)),
     "proc_sys": row(denied(WRITE)),
     "protected_absent": row(denied(WRITE), denied(may=(WRITE,)),
-                            landlock_user=allowed(UNPROTECTED, but=dict.fromkeys((".envrc", ".git/config", ".git/hooks/pre-commit", ".vscode/tasks.json"), "denied"))),
-    "protected_names": row(denied(WRITE, broken=RENEWED), denied(but={"other files can be written": "denied"}),
+                            landlock_user=allowed(UNPROTECTED, but={"write to .envrc then": "denied"})),
+    "protected_names": row(denied(WRITE), denied(but={"other files can be written": "denied"}),
                            landlock_user=allowed(UNPROTECTED, but=dict.fromkeys(("remove hooks", "renew .git as a whole", "symlink a hook", "replace config"), "denied"))),
     "protected_symlink": row(denied(may=(READ, WRITE))),
     "raise_limits": row(denied()),
     "scratch_fill": row(limited(SCRATCH), allowed(ON_DISK, WRITE, but={"the same by /dev/shm": "denied"})),
-    "setid_files": row(denied(SYSCALL, may=(WRITE,), broken=SETID), denied(but={"an ordinary program": "denied"}, may=(WRITE, SYSCALL)),
-                       landlock_user=denied(SYSCALL, may=(WRITE,), broken=SETID)),
+    "setid_files": row(denied(SYSCALL, may=(WRITE,)), denied(but={"an ordinary program": "denied"}, may=(WRITE, SYSCALL)),
+                       landlock_user=denied(SYSCALL, may=(WRITE,))),
     "setuid_binary": row(denied(may=(SYSCALL,))),
     "sibling_runs": row(not_visible(may=(READ, WRITE)), denied(may=(READ, WRITE))),
     "socket_families": row(denied(SYSCALL), denied(SYSCALL, NET)),
