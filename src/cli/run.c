@@ -14,6 +14,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "audit/dump.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
@@ -96,20 +97,21 @@ static const char *result_path(const struct cli_options *options)
 	return options->json ? "-" : NULL;
 }
 
-static int write_result(const char *path, const json_t *result, struct csn_error *err)
+static int write_result(const char *path, json_t *result, struct csn_error *err)
 {
-	char *text = json_dumps(result, JSON_INDENT(2));
 	_cleanup_fd_ int fd = -1;
-	int r = -ENOMEM;
+	char *text = NULL;
+	size_t size;
+	int r = dump_json(result, JSON_INDENT(2), &text, &size);
 
-	if (text && str_is(path, "-")) {
-		r = fd_write_all(STDOUT_FILENO, text, strlen(text));
-		r = r < 0 ? r : fd_write_all(STDOUT_FILENO, "\n", 1);
-	} else if (text) {
+	if (r >= 0 && !str_is(path, "-")) {
 		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-		r = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
-		r = r < 0 ? r : fd_write_all(fd, "\n", 1);
+		r = fd < 0 ? -errno : 0;
 	}
+	if (r >= 0)
+		r = fd_write_all(fd < 0 ? STDOUT_FILENO : fd, text, size);
+	if (r >= 0)
+		r = fd_write_all(fd < 0 ? STDOUT_FILENO : fd, "\n", 1);
 	free(text);
 	errno = -r;
 	return r < 0 ? csn_fail(err, r, "result", "cannot write the result to %s: %m", path) : 0;

@@ -86,6 +86,9 @@ void summary_print(const struct cli *cli, const struct plan *plan,
 		out_text(stderr, outcome->error.text);
 		fputc('\n', stderr);
 	}
+	if (str_is(text_of(outcome->result, "backend"), "local") && !cli->options.quiet)
+		fprintf(stderr, "caisson: tier local: there was no wall, the command had every "
+				"right of yours\n");
 	if (!is_shown(cli))
 		return;
 	print_ending(cli, outcome->result);
