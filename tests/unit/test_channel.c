@@ -1,0 +1,228 @@
+/* Channels: an agent that lies ends its channel with a reason, and holds no memory by lying. */
+#include "monitor/channel.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "tap.h"
+#include "wire/frame.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+static struct channel channel;
+static int agent;
+static struct csn_error err;
+static int seen, refuse_from;
+static int last_index;
+
+static int handle(void *data, int index, const struct term *items, struct csn_error *ret_err)
+{
+	CHECK(data == &agent && items[0].type == TERM_ATOM);
+	last_index = index;
+	if (++seen == refuse_from)
+		return csn_fail(ret_err, -EPROTO, "wire", "not now");
+	return 0;
+}
+
+static void start(void)
+{
+	int pair[2];
+
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
+	agent = pair[1];
+	channel_init(&channel, pair[0]);
+	seen = refuse_from = 0;
+}
+
+static int read_once(void)
+{
+	err = (struct csn_error){ 0 };
+	return channel_read(&channel, handle, &agent, &err);
+}
+
+/* A frame around the body of a term. */
+static void send_body(const char *body, size_t size)
+{
+	size_t n = size + 1;
+	const uint8_t head[] = { (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
+				 (uint8_t)n, 131 };
+
+	CHECK(write(agent, head, sizeof head) == sizeof head);
+	CHECK(write(agent, body, size) == (ssize_t)size);
+}
+#define SEND(text) send_body((text), sizeof(text) - 1)
+#define GOOD "h\3w\6windowa\7a\1"
+
+static void good_frames(void)
+{
+	start();
+	CHECK(read_once() == 0 && seen == 0); /* nothing there yet */
+	SEND(GOOD);
+	SEND("h\4w\4dataa\7w\6stdoutm\0\0\0\1x");
+	CHECK(read_once() == 0 && seen == 2 && last_index == FRAME_DATA_OUT);
+	CHECK(!channel.is_broken && !channel.is_ended && buf_size(&channel.in) == 0);
+}
+
+/* However it is cut, a frame is handled once, when its last byte is there. */
+static void pieces(void)
+{
+	static const char frame[] = "\0\0\0\17\x83" GOOD;
+
+	start();
+	for (size_t i = 0; i + 1 < sizeof frame; i++) {
+		CHECK(seen == 0);
+		CHECK(write(agent, frame + i, 1) == 1 && read_once() == 0);
+	}
+	CHECK(seen == 1 && last_index == FRAME_WINDOW_OUT);
+}
+
+#define BAD(text) (text), sizeof(text) - 1
+static const struct {
+	const char *what;
+	const char *bytes;
+	size_t size;
+	int result;
+} lies[] = {
+	{ "no length", BAD("\0\0\0\0"), -EMSGSIZE },
+	{ "more than a frame may be", BAD("\1\0\0\1"), -EMSGSIZE },
+	{ "four gigabytes", BAD("\377\377\377\377"), -EMSGSIZE },
+	{ "text", BAD("HTTP/1.1 200 OK\r\n"), -EMSGSIZE },
+	{ "another version", BAD("\0\0\0\2\x82j"), -EBADMSG },
+	{ "no tuple", BAD("\0\0\0\2\x83j"), -EBADMSG },
+	{ "an empty tuple", BAD("\0\0\0\3\x83h\0"), -EBADMSG },
+	{ "half a term", BAD("\0\0\0\4\x83h\3w"), -EBADMSG },
+	{ "an unknown name", BAD("\0\0\0\10\x83h\1w\3oh!"), -EBADMSG },
+	{ "bytes after the term", BAD("\0\0\0\20\x83" GOOD "x"), -EBADMSG },
+	{ "a monitor's frame", BAD("\0\0\0\11\x83h\1w\4stop"), -EBADMSG },
+	{ "too few arguments", BAD("\0\0\0\15\x83h\2w\6windowa\7"), -EBADMSG },
+	{ "a negative size", BAD("\0\0\0\22\x83h\3w\6windowa\7b\377\377\377\377"), -EBADMSG },
+	{ "a compressed term", BAD("\0\0\0\7\x83P\0\0\0\1x"), -EBADMSG },
+	{ "a list without end", BAD("\0\0\0\7\x83l\177\377\377\377"), -EBADMSG },
+};
+
+static void liars(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(lies); i++) {
+		int r;
+
+		start();
+		CHECK(write(agent, lies[i].bytes, lies[i].size) == (ssize_t)lies[i].size);
+		r = read_once();
+		if (r != lies[i].result || !err.text[0])
+			printf("# %s: %d %s\n", lies[i].what, r, err.text);
+		CHECK(r == lies[i].result && err.text[0] && seen == 0 && channel.is_broken);
+		/* broken for good: good frames that follow are not believed */
+		SEND(GOOD);
+		CHECK(read_once() == 0 && seen == 0);
+		CHECK(!channel_wants_out(&channel));
+		channel_done(&channel);
+	}
+}
+
+static void after_a_good_one(void)
+{
+	start();
+	SEND(GOOD);
+	CHECK(write(agent, "\0\0\0\2\x83j", 6) == 6);
+	SEND(GOOD);
+	CHECK(read_once() == -EBADMSG && seen == 1 && channel.is_broken);
+}
+
+/* Well formed, but not now: the handler says so, and the rest is not looked at. */
+static void out_of_turn(void)
+{
+	start();
+	refuse_from = 2;
+	for (int i = 0; i < 3; i++)
+		SEND(GOOD);
+	CHECK(read_once() == -EPROTO && seen == 2 && channel.is_broken);
+	CHECK_STR(err.text, "not now");
+}
+
+/* An announced size takes no memory before its bytes are there, and never more than a frame. */
+static void memory_is_bounded(void)
+{
+	static uint8_t piece[65536];
+	uint8_t head[] = { 1, 0, 0, 0 };
+	size_t sent = 0;
+	int r = 0;
+
+	start();
+	CHECK(write(agent, head, 4) == 4 && read_once() == 0);
+	CHECK(channel.in.cap < 1 << 20);
+	while (r == 0 && sent < 64 << 20) {
+		ssize_t n = write(agent, piece, sizeof piece);
+
+		sent += n > 0 ? (size_t)n : 0;
+		r = read_once();
+	}
+	CHECK(r == -EBADMSG && sent <= FRAME_MAX + (1 << 20));
+	CHECK(channel.in.cap <= FRAME_MAX + (1 << 20));
+}
+
+static void ends(void)
+{
+	start();
+	CHECK(write(agent, "\0\0", 2) == 2 && read_once() == 0);
+	close(agent);
+	CHECK(read_once() == 0 && channel.is_ended && !channel.is_broken);
+	CHECK(read_once() == 0 && !channel_wants_out(&channel));
+}
+
+static void writes(void)
+{
+	struct emit emit;
+	char bytes[256];
+	ssize_t n;
+
+	start();
+	CHECK(!channel_wants_out(&channel) && channel_flush(&channel) == 0);
+	emit = channel_frame(&channel);
+	emit_tuple(&emit, 1);
+	emit_atom(&emit, "stop");
+	CHECK(channel_send(&channel, &emit) == 0 && channel_wants_out(&channel));
+	CHECK(channel_flush(&channel) == 0 && !channel_wants_out(&channel));
+	n = read(agent, bytes, sizeof bytes);
+	CHECK(n == 13 && memcmp(bytes, "\0\0\0\11\x83h\1w\4stop", 13) == 0);
+}
+
+/* An agent that does not read: what does not fit waits, without end it does not. */
+static void deaf_agent(void)
+{
+	static char data[65536];
+	int r = 0, sent = 0;
+
+	start();
+	for (; r == 0 && sent < 2000; sent++) {
+		struct emit emit = channel_frame(&channel);
+
+		emit_tuple(&emit, 4);
+		emit_atom(&emit, "data");
+		emit_int(&emit, 1);
+		emit_atom(&emit, "stdin");
+		emit_binary(&emit, data, sizeof data);
+		r = channel_send(&channel, &emit);
+		CHECK(channel_flush(&channel) == 0);
+	}
+	CHECK(r == -E2BIG && sent < 600 && channel_wants_out(&channel));
+	close(agent);
+	signal(SIGPIPE, SIG_IGN);
+	CHECK(channel_flush(&channel) == -EPIPE && channel.is_ended);
+	CHECK(!channel_wants_out(&channel));
+}
+
+static const struct tap_test tests[] = {
+	{ "good frames are handled in order", good_frames },
+	{ "a frame in pieces is handled once", pieces },
+	{ "a malformed frame ends the channel with a reason", liars },
+	{ "what came before it was good", after_a_good_one },
+	{ "a frame out of turn ends the channel", out_of_turn },
+	{ "memory is bounded by one frame", memory_is_bounded },
+	{ "the end of the stream", ends },
+	{ "frames to the agent", writes },
+	{ "an agent that does not read", deaf_agent },
+};
+
+TAP_MAIN(tests)
