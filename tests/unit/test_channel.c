@@ -99,7 +99,7 @@ static const struct {
 	{ "too few arguments", BAD("\0\0\0\15\x83h\2w\6windowa\7"), -EBADMSG },
 	{ "a negative size", BAD("\0\0\0\22\x83h\3w\6windowa\7b\377\377\377\377"), -EBADMSG },
 	{ "a compressed term", BAD("\0\0\0\7\x83P\0\0\0\1x"), -EBADMSG },
-	{ "a list without end", BAD("\0\0\0\7\x83l\177\377\377\377"), -EBADMSG },
+	{ "a list without end", BAD("\0\0\0\6\x83l\177\377\377\377"), -EBADMSG },
 };
 
 static void liars(void)
