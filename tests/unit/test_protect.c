@@ -1,0 +1,232 @@
+/* Protected names: frozen where they are, placeholders where they are not, and gone afterwards. */
+#include "monitor/protect.h"
+
+#include "workspace.h"
+
+static struct protect protect;
+
+static int open_names(const char **names)
+{
+	plan.workspace.protect = names;
+	err = (struct csn_error){ 0 };
+	return protect_open(&plan, &arena, &protect, &err);
+}
+#define OPEN(...) open_names((const char *[]){ __VA_ARGS__, NULL })
+
+static void close_names(void)
+{
+	protect_clean(&protect);
+	protect_done(&protect);
+	CHECK(protect.workspace_fd == -1);
+}
+
+static void present(void)
+{
+	make_workspace();
+	make_folder(".git");
+	make_folder(".git/hooks");
+	put_text(".git/config", "x");
+	put_text(".envrc", "x");
+	CHECK(OPEN(".git/hooks", ".git/config", ".envrc") == 0);
+	expect_list(protect.frozen, ".envrc .git/config .git/hooks ");
+	expect_list(protect.not_enforced, "");
+	CHECK(protect.placeholder_count == 0);
+	close_names();
+	CHECK(exists(".git/hooks") && exists(".git/config") && exists(".envrc"));
+}
+
+/* What is absent could be created and run on the host later: an empty folder takes its place. */
+static void absent(void)
+{
+	struct stat st;
+
+	make_workspace();
+	make_folder(".git");
+	CHECK(OPEN(".git/hooks", ".envrc", "a/b/c") == 0);
+	expect_list(protect.frozen, ".envrc .git/hooks a ");
+	expect_list(protect.not_enforced, "");
+	CHECK(protect.placeholder_count == 3);
+	CHECK(stat(".git/hooks", &st) == 0 && S_ISDIR(st.st_mode) && (st.st_mode & 0222) == 0);
+	CHECK(exists(".envrc") && exists("a") && !exists("a/b"));
+	close_names();
+	CHECK(!exists(".git/hooks") && !exists(".envrc") && !exists("a") && exists(".git"));
+}
+
+/* Only an empty folder is ours: what somebody put there meanwhile stays. */
+static void used_meanwhile(void)
+{
+	make_workspace();
+	CHECK(OPEN(".envrc", "hooks", "gone", "swapped") == 0);
+	CHECK(chmod("hooks", 0755) == 0);
+	put_text("hooks/post-commit", "x");
+	CHECK(rmdir(".envrc") == 0);
+	put_text(".envrc", "x");
+	CHECK(rmdir("gone") == 0);
+	make_folder("elsewhere");
+	CHECK(rmdir("swapped") == 0 && symlink("elsewhere", "swapped") == 0);
+	close_names();
+	CHECK(exists("hooks/post-commit") && exists(".envrc") && exists("elsewhere"));
+}
+
+/* The folder of a placeholder was moved away and a link put there: nothing of the host's goes. */
+static void moved_meanwhile(void)
+{
+	make_workspace();
+	make_folder("dir");
+	make_folder("victim");
+	make_folder("victim/name");
+	CHECK(OPEN("dir/name") == 0);
+	CHECK(rename("dir", "away") == 0 && symlink("victim", "dir") == 0);
+	close_names();
+	CHECK(exists("victim/name") && !exists("away/name"));
+}
+
+/* A mount cannot freeze a link, nor what lies behind one: said, not enforced in silence. */
+static void links(void)
+{
+	make_workspace();
+	make_folder("real");
+	put_text("real/config", "x");
+	CHECK(symlink("real", ".git") == 0 && symlink("real/config", ".envrc") == 0);
+	CHECK(symlink("nowhere", "dangling") == 0 && symlink("/", "root") == 0);
+	CHECK(OPEN(".git/config", ".envrc", "dangling", "root/etc/passwd", "root/new") == 0);
+	expect_list(protect.frozen, "");
+	expect_list(protect.not_enforced, ".envrc .git/config dangling root/etc/passwd root/new ");
+	CHECK(protect.placeholder_count == 0 && !exists("/new") && !exists("nowhere"));
+	close_names();
+}
+
+static void behind_a_file(void)
+{
+	make_workspace();
+	put_text("file", "x");
+	CHECK(OPEN("file/name", "file") == 0);
+	expect_list(protect.frozen, "file ");
+	expect_list(protect.not_enforced, "file/name ");
+	close_names();
+}
+
+static void odd_names(void)
+{
+	char name[400];
+
+	make_workspace();
+	memset(name, 'n', sizeof name - 1);
+	name[sizeof name - 1] = 0;
+	CHECK(OPEN("", "/", "a//b", name) == 0);
+	expect_list(protect.frozen, "a ");
+	CHECK(protect.not_enforced[0] && protect.not_enforced[2] && !protect.not_enforced[3]);
+	close_names();
+	CHECK(!exists("a"));
+}
+
+static void modes(void)
+{
+	make_workspace();
+	plan.workspace.access = ACCESS_RO; /* nothing can be written: nothing to do */
+	CHECK(OPEN(".envrc") == 0 && protect.placeholder_count == 0 && !exists(".envrc"));
+	expect_list(protect.frozen, "");
+	protect_clean(&protect);
+	protect_done(&protect);
+	plan.workspace.access = ACCESS_COW; /* nothing reaches the host; commit refuses it */
+	CHECK(OPEN(".envrc") == 0 && !exists(".envrc"));
+	expect_list(protect.frozen, "");
+	close_names();
+}
+
+/* The policy file in force is read-only in every mode that writes, and only if it lies there. */
+static void policy_file(void)
+{
+	char path[128];
+
+	make_workspace();
+	put_text("caisson.yaml", "x");
+	snprintf(path, sizeof path, "%s/caisson.yaml", workspace);
+	plan.policy_path = path;
+	plan.workspace.access = ACCESS_COW;
+	CHECK(OPEN(".envrc") == 0);
+	expect_list(protect.frozen, "caisson.yaml ");
+	close_names();
+	plan.workspace.access = ACCESS_RW;
+	CHECK(OPEN(".envrc") == 0);
+	expect_list(protect.frozen, ".envrc caisson.yaml ");
+	close_names();
+	plan.policy_path = "/etc/caisson.yaml";
+	CHECK(OPEN(".envrc") == 0);
+	expect_list(protect.frozen, ".envrc ");
+	close_names();
+	snprintf(path, sizeof path, "%s-beside/caisson.yaml", workspace); /* begins alike */
+	plan.policy_path = path;
+	CHECK(OPEN(".envrc") == 0);
+	expect_list(protect.frozen, ".envrc ");
+	close_names();
+}
+
+static void missing_workspace(void)
+{
+	make_workspace();
+	plan.workspace.host = "/no/such/folder";
+	CHECK(OPEN(".envrc") == -ENOENT && strstr(err.text, "/no/such/folder"));
+	plan.workspace.host = NULL;
+	CHECK(OPEN(".envrc") == 0 && protect.workspace_fd == -1);
+}
+
+/* What the caller may not create in is listed. */
+static void unwritable(void)
+{
+	make_workspace();
+	make_folder("closed");
+	CHECK(chmod("closed", 0555) == 0);
+	CHECK(OPEN("closed/name") == 0);
+	expect_list(protect.not_enforced, "closed/name ");
+	expect_list(protect.frozen, "");
+	close_names();
+}
+
+static void unwritable_user(void)
+{
+	be_ordinary();
+	unwritable();
+}
+
+static void too_many(void)
+{
+	static char texts[PROTECT_MAX + 1][16];
+	const char *names[PROTECT_MAX + 2] = { NULL };
+
+	make_workspace();
+	for (int i = 0; i <= PROTECT_MAX; i++) {
+		snprintf(texts[i], sizeof texts[i], "name-%d", i);
+		names[i] = texts[i];
+	}
+	CHECK(open_names(names) < 0 && err.text[0]);
+	close_names();
+	CHECK(!exists("name-0") && !exists("name-63"));
+	names[PROTECT_MAX] = NULL;
+	CHECK(open_names(names) == 0 && protect.placeholder_count == PROTECT_MAX);
+	close_names();
+	CHECK(!exists("name-0") && !exists("name-63"));
+}
+
+AS_BOTH(present)
+AS_BOTH(absent)
+AS_BOTH(used_meanwhile)
+AS_BOTH(moved_meanwhile)
+AS_BOTH(links)
+
+static const struct tap_test tests[] = {
+	BOTH_ROWS(present, "what is there is frozen"),
+	BOTH_ROWS(absent, "what is not there gets a placeholder, for a while"),
+	BOTH_ROWS(used_meanwhile, "only our own empty folders are removed"),
+	BOTH_ROWS(moved_meanwhile, "a placeholder is found where its folder went"),
+	BOTH_ROWS(links, "names behind links are listed as not enforced"),
+	{ "names behind files are listed too", behind_a_file },
+	{ "odd names", odd_names },
+	{ "ro and cow need no placeholders", modes },
+	{ "the policy file in force is frozen", policy_file },
+	{ "no workspace", missing_workspace },
+	{ "what cannot be made is listed (ordinary user)", unwritable_user },
+	{ "names have a limit", too_many },
+};
+
+TAP_MAIN(tests)
