@@ -236,7 +236,6 @@ def test_a_workspace_behind_a_link(box):
 
 # ---- run roots ---------------------------------------------------------------------------------
 
-@pytest.mark.xfail(strict=True, reason="cli/run: a run root inside the workspace is shown, not hidden by an empty mount")
 def test_a_run_root_in_the_workspace_is_hidden(box):
     root = box.ws / "records"
     box.run("echo", "secret-of-another-run", flags=["--run-dir", root])

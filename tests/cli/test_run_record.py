@@ -34,7 +34,7 @@ RESULT = {
     "limits": dict, "mounts": [{"host": TEXT, "at": TEXT, "mode": {"ro", "rw", "cow"}, "workspace?": bool}], "hide?": [TEXT], "protect?": [TEXT], "hidden": [TEXT],
     "protect_not_enforced": [TEXT], "network": {"none", "loopback", "allow", "engine"},
     "policy": dict, "env_passed": [TEXT], "host": {"kernel": TEXT, "arch": TEXT, "landlock_abi": COUNT, "caisson": TEXT},
-    "timings": {"prepared_us?": COUNT, "cloned_us?": COUNT, "ready_us?": COUNT, "exec_us?": COUNT, "leader_end_us?": COUNT, "gone_us": COUNT},
+    "timings": {"prepared_us?": COUNT, "cloned_us?": COUNT, "ready_us?": COUNT, "exec_us?": COUNT, "end_us?": COUNT, "gone_us?": COUNT},
     "log_incomplete": bool, "error": ({"code": TEXT, "stage": TEXT, "text": TEXT}, NULL), "tags?": [TEXT], "stdout_sha256?": TEXT,
 }
 
