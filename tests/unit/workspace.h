@@ -2,9 +2,9 @@
 #pragma once
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <sys/stat.h>
 
+#include "audit/tree.h"
 #include "base/arena.h"
 #include "base/str.h"
 #include "own_space.h"
@@ -15,16 +15,10 @@ static struct plan plan;
 static struct arena arena;
 static struct csn_error err;
 
-static inline int remove_one(const char *path, const struct stat *st, int kind, struct FTW *place)
-{
-	(void)st, (void)kind, (void)place;
-	return remove(path);
-}
-
 /* The test goes on in a child; its parent removes the folder, whatever happened. */
 static inline void make_workspace(void)
 {
-	int status;
+	int status, tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	pid_t pid;
 
 	snprintf(workspace, sizeof workspace, "/tmp/test_workspace.XXXXXX");
@@ -32,7 +26,7 @@ static inline void make_workspace(void)
 	pid = fork();
 	if (pid > 0) {
 		CHECK(waitpid(pid, &status, 0) == pid);
-		nftw(workspace, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		CHECK(tree_remove(tmp, workspace + strlen("/tmp/")) == 0);
 		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,0 +1,161 @@
+/* A command's lockdown: the order of its table, what a failed step says, and what is executed. */
+#include "agent/child.h"
+
+#include "base/str.h"
+#include "own_space.h"
+
+static int find(const char *name)
+{
+	for (int i = 0; child_steps[i].name; i++)
+		if (str_is(child_steps[i].name, name))
+			return i;
+	return -1;
+}
+
+static void order(void)
+{
+	static const struct {
+		const char *first, *then;
+	} pairs[] = {
+		{ "session", "filter" }, { "groups", "filter" },  { "scope", "filter" },
+		{ "cwd", "filter" },     { "streams", "filter" }, { "dumpable", "filter" },
+		{ "groups", "cwd" },
+	};
+	int count = 0;
+
+	while (child_steps[count].name)
+		count++;
+	CHECK_STR(child_steps[count - 1].name, "filter"); /* only execve follows */
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+		CHECK(find(pairs[i].first) >= 0 && find(pairs[i].then) >= 0);
+		CHECK(find(pairs[i].first) < find(pairs[i].then));
+	}
+	for (int i = 0; i < count; i++) {
+		CHECK(find(child_steps[i].name) == i && child_steps[i].run);
+		CHECK(child_steps[i].why && strlen(child_steps[i].why) >= 10);
+		CHECK(strlen(child_steps[i].name) < sizeof((struct child_failure *)0)->stage);
+	}
+}
+
+static char output[4096];
+static struct child_failure failure;
+
+/* Runs a child to its end; its output and what it said if nothing was executed. */
+static int run(const char *const *argv, const char *path, const char *cwd, const char *profile)
+{
+	static char *const env[] = { (char *)"A=1", NULL };
+	int out[2], failed[2], status;
+	size_t size = 0;
+	ssize_t n;
+	pid_t pid;
+
+	CHECK(pipe2(out, O_CLOEXEC) == 0 && pipe2(failed, O_CLOEXEC) == 0);
+	pid = fork();
+	if (pid == 0) {
+		struct child child = { .argv = (char *const *)argv,
+				       .env = env,
+				       .path = path,
+				       .cwd = cwd,
+				       .fds = { open("/dev/null", O_RDONLY | O_CLOEXEC), out[1],
+						out[1] },
+				       .tty_fd = -1,
+				       .failure_fd = failed[1],
+				       .listeners_fd = -1,
+				       .enter_fd = -1,
+				       .profile = profile };
+
+		alarm(20);
+		child_run(&child);
+	}
+	close(out[1]);
+	close(failed[1]);
+	while ((n = read(out[0], output + size, sizeof output - 1 - size)) > 0)
+		size += (size_t)n;
+	output[size] = 0;
+	failure = (struct child_failure){ 0 };
+	n = read(failed[0], &failure, sizeof failure);
+	CHECK(n == 0 || n == sizeof failure);
+	close(out[0]);
+	close(failed[0]);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+#define RUN(path, ...) run((const char *const[]){ __VA_ARGS__, NULL }, path, "/", "none")
+
+static void executes(void)
+{
+	CHECK(RUN("/usr/bin:/bin", "sh", "-c", "echo $A $HOME; pwd; umask; exit 7") == 7);
+	CHECK_STR(output, "1\n/\n0022\n");
+	CHECK(failure.error == 0);
+	CHECK(RUN("", "/bin/sh", "-c", "kill -9 $$") == 128 + 9);
+}
+
+static void streams_and_session(void)
+{
+	CHECK(RUN("/bin", "sh", "-c",
+		  "ps -o pid=,sid= $$ | { read p s; test $p = $s && echo own; }") == 0);
+	CHECK_STR(output, "own\n");
+}
+
+static void not_found(void)
+{
+	own_mounts();
+	CHECK(mkdir("bin", 0755) == 0 && mkdir("first", 0755) == 0);
+	put_text("bin/plain", "x");
+	put_text("first/both", "x");
+	put_text("bin/both", "#!/bin/sh\necho second\n");
+	put_text("bin/script", "echo \"$0 $1\"\n");
+	put_text("bin/broken", "#!/no/such/interpreter\n");
+	CHECK(chmod("bin/both", 0755) == 0 && chmod("bin/script", 0755) == 0);
+	CHECK(chmod("bin/broken", 0755) == 0);
+	CHECK(RUN("/mnt/first:/mnt/bin", "missing") == 127 && failure.error == ENOENT);
+	CHECK_STR(failure.stage, "exec");
+	CHECK(RUN("/mnt/first:/mnt/bin", "plain") == 127 && failure.error == EACCES);
+	CHECK(RUN("/mnt/bin", "/mnt/bin/plain") == 127 && failure.error == EACCES);
+	CHECK(RUN("", "sh") == 127 && failure.error == ENOENT);
+	CHECK(RUN("/mnt/bin", "broken") == 127 && failure.error == ENOENT);
+	/* one that may not be executed does not hide one that may */
+	CHECK(RUN("/mnt/first:/mnt/bin", "both") == 0);
+	CHECK_STR(output, "second\n");
+	/* without a first line it is the shell's */
+	CHECK(RUN("/mnt/bin", "script", "a b") == 0);
+	CHECK_STR(output, "/mnt/bin/script a b\n");
+}
+
+static void failed_steps(void)
+{
+	static const char *const argv[] = { "/bin/true", NULL };
+
+	CHECK(run(argv, "/bin", "/no/such/folder", "none") == 127);
+	CHECK(failure.error == ENOENT);
+	CHECK_STR(failure.stage, "cwd");
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	CHECK(run(argv, "/bin", "/", "no-such-profile") == 127); /* nothing runs unfiltered */
+	CHECK(failure.error == ENOENT);
+	CHECK_STR(failure.stage, "filter");
+}
+
+static void no_names(void)
+{
+	own_mounts();
+	CHECK(mkdir("here", 0755) == 0);
+	put_text("here/tool", "#!/bin/sh\necho from here\n");
+	CHECK(chmod("here/tool", 0755) == 0);
+	/* an empty part of PATH is not the current folder: it may be hostile */
+	CHECK(run((const char *const[]){ "tool", NULL }, "::/bin:", "/mnt/here", "none") == 127);
+	CHECK(failure.error == ENOENT);
+	CHECK(run((const char *const[]){ "./tool", NULL }, "/bin", "/mnt/here", "none") == 0);
+	CHECK_STR(output, "from here\n");
+	CHECK(RUN("/bin", "") == 127 && failure.error != 0);
+}
+
+static const struct tap_test tests[] = {
+	{ "steps have their order and reasons", order },
+	{ "a program gets its environment, streams and folder", executes },
+	{ "a session of its own", streams_and_session },
+	{ "what cannot be executed is said", not_found },
+	{ "a failed step is named and nothing runs", failed_steps },
+	{ "the current folder is not searched", no_names },
+};
+
+TAP_MAIN(tests)

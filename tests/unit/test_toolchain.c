@@ -1,0 +1,217 @@
+/*
+ * Toolchains: what argv[0] needs is found through PATH, links and "#!" lines, and a home
+ * directory itself never is. Everything lies in /mnt, a file system of the test's own.
+ */
+#include "monitor/toolchain.h"
+
+#include "base/str.h"
+#include "own_space.h"
+
+static struct plan plan;
+static struct arena arena;
+static struct toolchain found;
+static const char *home = "HOME=/mnt/users/alice";
+
+static void make_parents(const char *path)
+{
+	char parent[256];
+
+	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path);
+		CHECK(mkdir(parent, 0755) == 0 || errno == EEXIST);
+	}
+}
+
+static void make_program(const char *path, const char *text)
+{
+	make_parents(path);
+	put_text(path, text);
+	CHECK(chmod(path, 0755) == 0);
+}
+
+static void make_link(const char *path, const char *target)
+{
+	make_parents(path);
+	CHECK(symlink(target, path) == 0);
+}
+
+static void start(void)
+{
+	own_mounts();
+	CHECK(plan_init(&plan, TIER_AUTO) == 0);
+	arena_init(&arena, 1 << 20);
+	plan.workspace.host = "/mnt/users/alice/project";
+	make_program("/mnt/users/alice/project/x", "");
+}
+
+static void find(const char *program, const char *path)
+{
+	const char *argv[] = { program, "/mnt/tools/argument/bin/x", NULL };
+	const char *env[] = { path, home, NULL };
+
+	CHECK(toolchain_find(&plan, argv, env, &arena, &found) == 0);
+}
+
+static void expect(const char *const *list, const char *wanted)
+{
+	char text[4096] = "";
+
+	for (; *list; list++)
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%s ", *list);
+	CHECK_STR(text, wanted);
+}
+
+static void by_path(void)
+{
+	start();
+	make_program("/mnt/tools/go/bin/go", "\177ELF");
+	make_program("/mnt/tools/other/bin/go", "\177ELF");
+	put_text("/mnt/users/alice/project/go", "not executable");
+	find("go", "PATH=relative:/mnt/users/alice/project::/mnt/missing:/mnt/tools/go/bin:/mnt/"
+		   "tools/other/bin");
+	expect(found.prefixes, "/mnt/tools/go ");
+	expect(found.paths, "/mnt/tools/go/bin ");
+	find("/mnt/tools/other/bin/../bin/go", "PATH=");
+	expect(found.prefixes, "/mnt/tools/other ");
+	find("missing", "PATH=/mnt/tools/go/bin");
+	expect(found.prefixes, "");
+}
+
+static void covered_anyway(void)
+{
+	start();
+	make_program("/mnt/users/alice/project/tools/bin/x", "\177ELF");
+	find("sh", "PATH=/usr/bin:/bin");
+	expect(found.prefixes, "");
+	find("x", "PATH=/mnt/users/alice/project/tools/bin"); /* the workspace is seen as it is */
+	expect(found.prefixes, "");
+	find("./x", "PATH=/usr/bin");
+	expect(found.prefixes, "");
+}
+
+static void virtual_environment(void)
+{
+	start();
+	make_program("/mnt/tools/python/bin/python3.12", "\177ELF");
+	make_link("/mnt/tools/python/bin/python3", "python3.12");
+	make_link("/mnt/users/alice/project/.venv/bin/python", "/mnt/tools/python/bin/python3");
+	find("python", "PATH=/mnt/users/alice/project/.venv/bin:/usr/bin");
+	expect(found.prefixes, "/mnt/tools/python ");
+	expect(found.paths, "/mnt/tools/python/bin ");
+}
+
+static void interpreters(void)
+{
+	start();
+	make_program("/mnt/tools/a/bin/tool", "#!/mnt/tools/b/bin/ruby -w\n");
+	make_program("/mnt/tools/b/bin/ruby", "\177ELF");
+	make_program("/mnt/tools/c/bin/node", "\177ELF");
+	make_program("/mnt/users/alice/project/by-env", "#! /usr/bin/env  node\n");
+	find("tool", "PATH=/mnt/tools/a/bin");
+	expect(found.prefixes, "/mnt/tools/a /mnt/tools/b ");
+	expect(found.paths, "/mnt/tools/a/bin /mnt/tools/b/bin ");
+	find("/mnt/users/alice/project/by-env", "PATH=/mnt/tools/c/bin");
+	expect(found.prefixes, "/mnt/tools/c ");
+}
+
+/* An interpreter of an interpreter, a script of its own, a link to itself, no end of a line. */
+static void no_end(void)
+{
+	char line[600];
+
+	start();
+	make_program("/mnt/tools/self/bin/self", "#!/mnt/tools/self/bin/self\n");
+	make_link("/mnt/tools/loop/bin/loop", "loop");
+	memset(line, 'x', sizeof line - 1);
+	line[sizeof line - 1] = 0;
+	memcpy(line, "#!/", 3);
+	make_program("/mnt/tools/long/bin/long", line);
+	make_program("/mnt/tools/short/bin/short", "#!");
+	find("self", "PATH=/mnt/tools/self/bin");
+	expect(found.prefixes, "/mnt/tools/self ");
+	find("loop", "PATH=/mnt/tools/loop/bin");
+	expect(found.prefixes, "");
+	find("long", "PATH=/mnt/tools/long/bin");
+	expect(found.prefixes, "/mnt/tools/long ");
+	find("short", "PATH=/mnt/tools/short/bin");
+	expect(found.prefixes, "/mnt/tools/short ");
+}
+
+static void a_pipe_is_not_waited_for(void)
+{
+	start();
+	make_parents("/mnt/tools/pipe/bin/pipe");
+	CHECK(mkfifo("/mnt/tools/pipe/bin/pipe", 0755) == 0);
+	alarm(10);
+	find("/mnt/tools/pipe/bin/pipe", "PATH=");
+	find("pipe", "PATH=/mnt/tools/pipe/bin");
+	expect(found.prefixes, "");
+}
+
+/* Private keys and records of browsers lie in there. */
+static void home_is_never_taken(void)
+{
+	static const char *const homes[] = { "HOME=/mnt/users/alice", "HOME=/mnt/users/alice/" };
+
+	start();
+	make_program("/mnt/users/alice/bin/tool", "\177ELF");
+	make_program("/mnt/users/bin/tool", "\177ELF");
+	make_program("/mnt/users/alice/.pyenv/shims/tool", "\177ELF");
+	for (size_t i = 0; i < ARRAY_SIZE(homes); i++) {
+		home = homes[i];
+		find("tool", "PATH=/mnt/users/alice/bin");
+		expect(found.prefixes, "");
+		find("tool", "PATH=/mnt/users/bin");
+		expect(found.prefixes, "");
+		find("tool",
+		     "PATH=/mnt/users/alice/.pyenv/shims"); /* beneath it, by a bin folder */
+		expect(found.prefixes, "/mnt/users/alice/.pyenv ");
+	}
+}
+
+static void bin_folders_only(void)
+{
+	start();
+	make_program("/mnt/tools/go/go", "\177ELF");
+	make_program("/mnt/tools/sbin/tool", "\177ELF");
+	make_program("/mnt/tools/xbin/tool", "\177ELF");
+	find("/mnt/tools/go/go", "PATH=");
+	expect(found.prefixes, "");
+	find("/mnt/tools/sbin/tool", "PATH=");
+	expect(found.prefixes, "");
+	find("/mnt/tools/xbin/tool", "PATH=");
+	expect(found.prefixes, "");
+}
+
+static void odd_calls(void)
+{
+	static const char *const argv[] = { "go", NULL };
+
+	start();
+	CHECK(toolchain_find(&plan, NULL, NULL, &arena, &found) == 0);
+	expect(found.prefixes, "");
+	CHECK(toolchain_find(&plan, argv, NULL, &arena, &found) == 0);
+	expect(found.prefixes, "");
+	find("", "PATH=/mnt/tools/go/bin");
+	expect(found.prefixes, "");
+	arena_done(&arena);
+	arena_init(&arena, 16);
+	CHECK(toolchain_find(&plan, argv, NULL, &arena, &found) == -ENOMEM);
+}
+
+AS_BOTH(by_path)
+AS_BOTH(home_is_never_taken)
+
+static const struct tap_test tests[] = {
+	BOTH_ROWS(by_path, "a program is found through PATH"),
+	{ "what is seen anyway is not added", covered_anyway },
+	{ "a virtual environment's link leads to its interpreter", virtual_environment },
+	{ "a first line leads to its interpreter", interpreters },
+	{ "loops and long lines end", no_end },
+	{ "a pipe is not waited for", a_pipe_is_not_waited_for },
+	BOTH_ROWS(home_is_never_taken, "a home directory itself is never taken"),
+	{ "only what lies in a bin folder", bin_folders_only },
+	{ "no program, no memory", odd_calls },
+};
+
+TAP_MAIN(tests)
