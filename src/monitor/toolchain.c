@@ -18,15 +18,28 @@
 #include "base/path.h"
 #include "base/str.h"
 
-enum { TOOLCHAIN_STEPS = 6, TOOLCHAIN_MAX = 8 };
+enum { TOOLCHAIN_STEPS = 6, TOOLCHAIN_MAX = 8, PARTS_MAX = 128 };
 
 struct search {
 	const struct plan *plan;
 	struct arena *arena;
 	const char *home;
-	const char **prefixes;
+	const char **parts; /* what is shown */
+	size_t part_count;
 	const char **paths;
-	size_t count;
+	size_t count; /* of prefixes */
+};
+
+/*
+ * What a prefix is shown by: not itself. A script from an unread project names the interpreter in
+ * its first line, and so could name a folder with secrets beside a bin (~/.local holds keyrings, a
+ * cargo home its token). `share` only where the prefix is not a folder of the home directory.
+ */
+static const char *const parts[] = {
+	"bin",     "lib",      "lib32",   "lib64",      "libexec", "include",
+	"shims",   "versions", "version", "plugins",    "pyenv.d", "toolchains",
+	"pkg",     "src",      "VERSION", "go.env",     "api",     "conf",
+	"release", "jmods",    "legal",   "pyvenv.cfg",
 };
 
 static const char *const system_folders[] = { "/usr", "/bin", "/sbin", "/lib", "/lib64",
@@ -75,28 +88,84 @@ static bool prefix_of(const struct search *search, const char *program, char *re
 	/* Not a home directory, nor anything that contains one, nor a folder right beneath /. */
 	if (search->home && path_is_beneath(search->home, ret_prefix))
 		return false;
-	return strchr(ret_prefix + 1, '/') || str_is(ret_prefix, "/opt") == false;
+	return strchr(ret_prefix + 1, '/');
+}
+
+static int add_part(struct search *search, const char *prefix, const char *name)
+{
+	char *path = arena_printf(search->arena, "%s/%s", prefix, name);
+	struct stat st;
+
+	if (!path)
+		return -ENOMEM;
+	/* A link could lead anywhere. */
+	if (search->part_count == PARTS_MAX || lstat(path, &st) < 0 || S_ISLNK(st.st_mode))
+		return 0;
+	search->parts[search->part_count++] = path;
+	return 0;
+}
+
+static bool is_right_beneath_home(const struct search *search, const char *prefix)
+{
+	return search->home && path_is_beneath(prefix, search->home) &&
+	       !strchr(path_tail(prefix, search->home), '/');
+}
+
+static int add_prefix(struct search *search, const char *prefix)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(parts); i++)
+		r = add_part(search, prefix, parts[i]);
+	if (r >= 0 && !is_right_beneath_home(search, prefix))
+		r = add_part(search, prefix, "share");
+	return r;
+}
+
+static int add_path(struct search *search, const char *path, size_t size)
+{
+	static const char *const standard[] = { "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin",
+						"/sbin" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(standard); i++)
+		if (strlen(standard[i]) == size && strncmp(standard[i], path, size) == 0)
+			return 0;
+	for (size_t i = 0; i < search->count; i++)
+		if (strlen(search->paths[i]) == size && strncmp(search->paths[i], path, size) == 0)
+			return 0;
+	if (search->count == TOOLCHAIN_MAX)
+		return 0;
+	search->paths[search->count] = arena_copy(search->arena, path, size);
+	return search->paths[search->count++] ? 0 : -ENOMEM;
+}
+
+/* In a system folder or the workspace: seen inside anyway, there by its own name for it. */
+static int add_seen(struct search *search, const char *program, size_t dir_size)
+{
+	const struct plan_workspace *ws = &search->plan->workspace;
+	const char *inside;
+
+	if (!ws->host || !path_is_beneath(program, ws->host))
+		return add_path(search, program, dir_size);
+	inside = arena_printf(search->arena, "%s/%s", ws->at, path_tail(program, ws->host));
+	return inside ? add_path(search, inside, (size_t)(strrchr(inside, '/') - inside)) : -ENOMEM;
 }
 
 static int add(struct search *search, const char *program)
 {
 	char prefix[PATH_MAX];
 	const char *slash = strrchr(program, '/');
+	int r;
 
-	if (is_covered(search, program) || !prefix_of(search, program, prefix))
+	if (is_covered(search, program))
+		return add_seen(search, program, (size_t)(slash - program));
+	if (!prefix_of(search, program, prefix))
 		return 0;
-	for (size_t i = 0; i < search->count; i++)
-		if (path_is_beneath(prefix, search->prefixes[i]))
+	for (size_t i = 0; i < search->part_count; i++)
+		if (path_is_beneath(program, search->parts[i]))
 			return 0;
-	if (search->count == TOOLCHAIN_MAX)
-		return 0;
-	search->prefixes[search->count] = arena_text(search->arena, prefix);
-	search->paths[search->count] =
-		arena_copy(search->arena, program, (size_t)(slash - program));
-	if (!search->prefixes[search->count] || !search->paths[search->count])
-		return -ENOMEM;
-	search->count++;
-	return 0;
+	r = add_path(search, program, (size_t)(slash - program));
+	return r < 0 ? r : add_prefix(search, prefix);
 }
 
 static bool find_program(const char *name, const char *path, char *ret_path)
@@ -163,13 +232,13 @@ int toolchain_find(const struct plan *plan, const char *const *argv, const char 
 				 .home = env_value(caller_env, "HOME") };
 	int r;
 
-	search.prefixes = arena_array(arena, TOOLCHAIN_MAX + 1, sizeof *search.prefixes);
+	search.parts = arena_array(arena, PARTS_MAX + 1, sizeof *search.parts);
 	search.paths = arena_array(arena, TOOLCHAIN_MAX + 1, sizeof *search.paths);
-	if (!search.prefixes || !search.paths)
+	if (!search.parts || !search.paths)
 		return -ENOMEM;
 	r = argv ? follow(&search, argv[0], env_value(caller_env, "PATH")) : 0;
 	if (r < 0)
 		return r;
-	*ret_toolchain = (struct toolchain){ search.prefixes, search.paths };
+	*ret_toolchain = (struct toolchain){ search.parts, search.paths };
 	return 0;
 }

@@ -8,7 +8,7 @@
 
 /* NULL-terminated lists, in the arena; NULL: none. */
 struct toolchain {
-	const char *const *prefixes; /* host folders, shown read-only at their own path */
+	const char *const *prefixes; /* parts of them, shown read-only at their own path */
 	const char *const *paths;    /* folders for the front of PATH */
 };
 

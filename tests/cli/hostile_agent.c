@@ -81,8 +81,8 @@ static int put(const void *data, size_t length)
 
 static void head(uint32_t length)
 {
-	uint8_t bytes[4] = { (uint8_t)(length >> 24), (uint8_t)(length >> 16), (uint8_t)(length >> 8),
-			     (uint8_t)length };
+	uint8_t bytes[4] = { (uint8_t)(length >> 24), (uint8_t)(length >> 16),
+			     (uint8_t)(length >> 8), (uint8_t)length };
 
 	put(bytes, 4);
 }
@@ -142,37 +142,226 @@ static void reply(int ref, int code)
 	send_term();
 }
 
-static void garbage(void) { for (int i = 0; i < 4096; i++) put("\x00\x00\x00\x04\xde\xad\xbe\xef", 8); }
-static void close_at_once(void) { _exit(0); }
-static void crash(void) { raise(SIGSEGV); }
-static void silent(void) { for (;;) pause(); }
-static void deaf_after_ready(void) { ready(); for (;;) pause(); }
-static void closed_stream(void) { ready(); shutdown(1, SHUT_RDWR); close(1); close(0); for (;;) pause(); }
-static void half_frame(void) { head(1000); put("\x83", 1); for (;;) pause(); }
-static void half_frame_closed(void) { head(1000); put("\x83h", 2); _exit(0); }
-static void oversized(void) { head(0xffffffff); for (;;) put(term, sizeof term); }
-static void too_long(void) { head((16 << 20) + 1); for (;;) put(term, sizeof term); }
-static void empty_frames(void) { for (;;) head(0); }
-static void twice_ready(void) { ready(); ready(); silent(); }
-static void reply_first(void) { reply(1, 0); silent(); }
-static void other_ref(void) { ready(); reply(77, 0); silent(); }
-static void two_replies(void) { ready(); reply(1, 0); reply(1, 0); silent(); }
-static void data_first(void) { data(1, "stdout", 10); silent(); }
-static void overrun(void) { ready(); for (;;) data(1, "stdout", 65536); }
-static void big_piece(void) { ready(); data(1, "stdout", 65537); silent(); }
-static void other_stream(void) { ready(); data(1, "stdlog", 10); silent(); }
-static void windows(void) { ready(); for (;;) { begin(); tuple(3); atom("window"); integer(1); integer(0x7fffffff); send_term(); } }
-static void facts(void) { ready(); for (;;) { begin(); tuple(2); atom("fact"); map(0); send_term(); } }
-static void our_message(void) { ready(); begin(); tuple(1); atom("stop"); send_term(); silent(); }
-static void unknown(void) { ready(); begin(); tuple(2); atom("no_such_message"); map(0); send_term(); silent(); }
-static void bad_exit(void) { ready(); reply(1, 100000); silent(); }
-static void wrong_version(void) { byte(130); size = 1; head(1); term[0] = 130; put(term, 1); silent(); }
-static void deep(void) { begin(); for (int i = 0; i < 60000; i++) { byte(104); byte(1); } byte(106); send_term(); silent(); }
-static void wide(void) { begin(); byte(105); number(0xffffffff, 4); send_term(); silent(); }
-static void long_list(void) { begin(); byte(108); number(0x7fffffff, 4); send_term(); silent(); }
-static void compressed(void) { begin(); byte(80); number(1 << 30, 4); byte(0x78); byte(0x9c); send_term(); silent(); }
-static void bye(void) { begin(); tuple(2); atom("bye"); map(0); send_term(); silent(); }
-static void forged(void) { ready(); data(1, "stdout", 5); reply(1, 0); silent(); }
+static void garbage(void)
+{
+	for (int i = 0; i < 4096; i++)
+		put("\x00\x00\x00\x04\xde\xad\xbe\xef", 8);
+}
+static void close_at_once(void)
+{
+	_exit(0);
+}
+static void crash(void)
+{
+	raise(SIGSEGV);
+}
+static void silent(void)
+{
+	for (;;)
+		pause();
+}
+static void deaf_after_ready(void)
+{
+	ready();
+	for (;;)
+		pause();
+}
+static void closed_stream(void)
+{
+	ready();
+	shutdown(1, SHUT_RDWR);
+	close(1);
+	close(0);
+	for (;;)
+		pause();
+}
+static void half_frame(void)
+{
+	head(1000);
+	put("\x83", 1);
+	for (;;)
+		pause();
+}
+static void half_frame_closed(void)
+{
+	head(1000);
+	put("\x83h", 2);
+	_exit(0);
+}
+static void oversized(void)
+{
+	head(0xffffffff);
+	for (;;)
+		put(term, sizeof term);
+}
+static void too_long(void)
+{
+	head((16 << 20) + 1);
+	for (;;)
+		put(term, sizeof term);
+}
+static void empty_frames(void)
+{
+	for (;;)
+		head(0);
+}
+static void twice_ready(void)
+{
+	ready();
+	ready();
+	silent();
+}
+static void reply_first(void)
+{
+	reply(1, 0);
+	silent();
+}
+static void other_ref(void)
+{
+	ready();
+	reply(77, 0);
+	silent();
+}
+static void two_replies(void)
+{
+	ready();
+	reply(1, 0);
+	reply(1, 0);
+	silent();
+}
+static void data_first(void)
+{
+	data(1, "stdout", 10);
+	silent();
+}
+static void overrun(void)
+{
+	ready();
+	for (;;)
+		data(1, "stdout", 65536);
+}
+static void big_piece(void)
+{
+	ready();
+	data(1, "stdout", 65537);
+	silent();
+}
+static void other_stream(void)
+{
+	ready();
+	data(1, "stdlog", 10);
+	silent();
+}
+static void windows(void)
+{
+	ready();
+	for (;;) {
+		begin();
+		tuple(3);
+		atom("window");
+		integer(1);
+		integer(0x7fffffff);
+		send_term();
+	}
+}
+static void facts(void)
+{
+	ready();
+	for (;;) {
+		begin();
+		tuple(2);
+		atom("fact");
+		map(0);
+		send_term();
+	}
+}
+static void our_message(void)
+{
+	ready();
+	begin();
+	tuple(1);
+	atom("stop");
+	send_term();
+	silent();
+}
+static void unknown(void)
+{
+	ready();
+	begin();
+	tuple(2);
+	atom("no_such_message");
+	map(0);
+	send_term();
+	silent();
+}
+static void bad_exit(void)
+{
+	ready();
+	reply(1, 100000);
+	silent();
+}
+static void wrong_version(void)
+{
+	byte(130);
+	size = 1;
+	head(1);
+	term[0] = 130;
+	put(term, 1);
+	silent();
+}
+static void deep(void)
+{
+	begin();
+	for (int i = 0; i < 60000; i++) {
+		byte(104);
+		byte(1);
+	}
+	byte(106);
+	send_term();
+	silent();
+}
+static void wide(void)
+{
+	begin();
+	byte(105);
+	number(0xffffffff, 4);
+	send_term();
+	silent();
+}
+static void long_list(void)
+{
+	begin();
+	byte(108);
+	number(0x7fffffff, 4);
+	send_term();
+	silent();
+}
+static void compressed(void)
+{
+	begin();
+	byte(80);
+	number(1 << 30, 4);
+	byte(0x78);
+	byte(0x9c);
+	send_term();
+	silent();
+}
+static void bye(void)
+{
+	begin();
+	tuple(2);
+	atom("bye");
+	map(0);
+	send_term();
+	silent();
+}
+static void forged(void)
+{
+	ready();
+	data(1, "stdout", 5);
+	reply(1, 0);
+	silent();
+}
 
 int main(void)
 {

@@ -113,9 +113,21 @@ static void test_quota(void)
 	}
 }
 
+#ifdef __SANITIZE_ADDRESS__
+/* The sanitizer has an allocator of its own, which cannot be asked to fail like this. */
+static void test_nothing(void)
+{
+	(void)test_allocator;
+	(void)test_quota;
+	SKIP("allocator: the sanitizer's own");
+}
+
+static const struct tap_test tests[] = { { "any allocation may fail", test_nothing } };
+#else
 static const struct tap_test tests[] = {
 	{ "any allocation may fail", test_allocator },
 	{ "any quota ends in an error or a policy", test_quota },
 };
+#endif
 
 TAP_MAIN(tests)

@@ -545,8 +545,8 @@ static void test_compiler_refuses(void)
 		"ioctl allow when arg1 is TCGETS TCSETS # why\nioctl allow # why\n",
 		"ioctl allow when arg1 & S_IFMT is 0xffffffff # why\nioctl allow # why\n",
 		"ioctl allow when arg1 is FIONBIO, FIONBIO # twice\nioctl deny EPERM # why\n",
-		"ioctl allow when arg1 is FIONBIO # a\nioctl deny EPERM when arg1 is FIONBIO # "
-		"b\nioctl allow # c\n",
+		("ioctl allow when arg1 is FIONBIO # a\nioctl deny EPERM when arg1 is FIONBIO # "
+		 "b\nioctl allow # c\n"),
 		"read allow # why\ninclude base # too late\n",
 		"include nonsense # why\n",
 		"listener perhaps # why\n",
