@@ -25,6 +25,13 @@ static bool is_shown(const struct cli *cli)
 	return !cli->options.quiet && (cli->options.verbose || isatty(STDERR_FILENO));
 }
 
+/* An end that was not the command's own is said wherever stderr goes: a bare 137 says nothing. */
+static bool is_own_end(const char *reason)
+{
+	return str_is(reason, "exited") || str_is(reason, "signaled") ||
+	       str_is(reason, "start_failed");
+}
+
 static void print_ending(const struct cli *cli, const json_t *result)
 {
 	const json_t *termination = json_object_get(result, "termination");
@@ -32,7 +39,7 @@ static void print_ending(const struct cli *cli, const json_t *result)
 	double wall =
 		json_number_value(json_object_get(json_object_get(result, "usage"), "wall_ms"));
 
-	if (str_is(reason, "exited") && !cli->options.verbose)
+	if (is_own_end(reason) ? !(cli->options.verbose && is_shown(cli)) : cli->options.quiet)
 		return;
 	fprintf(stderr, "%scaisson:%s ended: %s%s%s after %.2f s\n",
 		out_color(cli, stderr, OUT_BOLD), out_plain(cli, stderr), reason,
@@ -89,8 +96,7 @@ void summary_print(const struct cli *cli, const struct plan *plan,
 	if (str_is(text_of(outcome->result, "backend"), "local") && !cli->options.quiet)
 		fprintf(stderr, "caisson: tier local: there was no wall, the command had every "
 				"right of yours\n");
-	if (!is_shown(cli))
-		return;
 	print_ending(cli, outcome->result);
-	print_violations(cli, outcome);
+	if (is_shown(cli))
+		print_violations(cli, outcome);
 }

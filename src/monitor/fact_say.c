@@ -138,8 +138,8 @@ static void say_network(struct sentence *s)
 	else if (detail->host[0])
 		SAY(s,
 		    "Looking up or reaching %s is not permitted: %s; use what is installed or in "
-		    "the workspace, or ask for --network allow --allow %s.",
-		    detail->host, network_rule(s->plan), detail->host);
+		    "the workspace.",
+		    detail->host, network_rule(s->plan));
 	else if (str_starts(detail->address, "unix:"))
 		SAY(s, "The socket %s cannot be reached: only sockets beneath %s can.",
 		    detail->address + strlen("unix:"),
@@ -151,11 +151,10 @@ static void say_network(struct sentence *s)
 		    detail->address, detail->port, network_rule(s->plan));
 	else
 		SAY(s,
-		    "The address %s port %u is not permitted: %s; ask for --network allow "
-		    "--allow %s:%u if it is needed.",
+		    "The address %s port %u is not permitted: %s; use what is installed or in "
+		    "the workspace.",
 		    detail->address[0] ? detail->address : "of another network", detail->port,
-		    network_rule(s->plan), detail->address[0] ? detail->address : "HOST",
-		    detail->port);
+		    network_rule(s->plan));
 }
 
 static void say_syscall(struct sentence *s)
@@ -189,8 +188,8 @@ static void say_timeout(struct sentence *s)
 
 	str_format_duration(limit_of_clock(&s->plan->limits, clock), limit, sizeof limit);
 	SAY(s,
-	    "The %s of the %s clock ran out; do less in one call, run it detached, or ask for "
-	    "--limit %s=TIME.",
+	    "The %s of the %s clock ran out; do less in one call, or lift limits.%s in the policy "
+	    "file.",
 	    limit, clock, clock);
 }
 

@@ -132,13 +132,16 @@ static int prepare_view(struct run *run)
 				   .is_local = run->backend->tier == TIER_LOCAL,
 				   .has_tty = run->setup->tty_fd >= 0 };
 	struct toolchain toolchain = { 0 };
+	const struct toolchain_request request = { .plan = run->plan,
+						   .argv = run->setup->argv,
+						   .caller_env = run->setup->caller_env,
+						   .cwd = run->setup->host_cwd };
 	int r = hide_find(run->plan, &run->arena, &run->hidden, &run->error);
 
 	if (r >= 0)
 		r = hide_run_root(run);
 	if (r >= 0 && run->plan->toolchains_auto)
-		r = toolchain_find(run->plan, run->setup->argv, run->setup->caller_env, &run->arena,
-				   &toolchain);
+		r = toolchain_find(&request, &run->arena, &toolchain);
 	if (r < 0)
 		return r;
 	run->toolchains = toolchain.prefixes;

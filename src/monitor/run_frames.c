@@ -254,8 +254,9 @@ static void take_exec_failure(struct run *run)
 			 "the command's %s step failed: %s", run->exec_stage, run->exec_error);
 	else if (error == ENOENT)
 		csn_fail(&run->error, -ENOENT, "exec",
-			 "%s was not found inside. What the program sees is the workspace, the "
-			 "system folders and the mounts: caisson policy explain lists them",
+			 "%s was not found inside, or what it needs to start is not: a link's "
+			 "target, the interpreter of its first line. The program sees the "
+			 "workspace, the system folders and the mounts; -m HOST:AT adds one",
 			 name);
 	else
 		csn_fail(&run->error, error ? -error : -EIO, "exec", "%s cannot be executed: %s",

@@ -207,6 +207,7 @@ json_t *run_result(struct run *run)
 	json_object_set_new(result, "hidden", texts(run->hidden));
 	json_object_set_new(result, "protect", texts((const char *const *)plan->workspace.protect));
 	json_object_set_new(result, "protect_not_enforced", texts(run->protect.not_enforced));
+	json_object_set_new(result, "toolchains", texts(run->toolchains));
 	json_object_set_new(result, "network", json_string(plan_network_name(plan->network)));
 	json_object_set_new(result, "policy", policy_json(plan));
 	json_object_set_new(result, "env_passed", texts(run->passed));

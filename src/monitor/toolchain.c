@@ -67,6 +67,12 @@ static bool is_covered(const struct search *search, const char *path)
 	return ws->host && path_is_beneath(path, ws->host);
 }
 
+static bool ends_in_bin(const char *path, size_t size)
+{
+	return (size > 4 && strncmp(path + size - 4, "/bin", 4) == 0) ||
+	       (size > 6 && strncmp(path + size - 6, "/shims", 6) == 0);
+}
+
 /* The parent of the bin folder that holds `program`; false when there is none to show. */
 static bool prefix_of(const struct search *search, const char *program, char *ret_prefix)
 {
@@ -78,7 +84,7 @@ static bool prefix_of(const struct search *search, const char *program, char *re
 	for (bin = slash; bin > program && bin[-1] != '/'; bin--)
 		;
 	n = (size_t)(slash - bin);
-	if (!((n == 3 && strncmp(bin, "bin", 3) == 0) || (n == 5 && strncmp(bin, "shims", 5) == 0)))
+	if (!ends_in_bin(program, (size_t)(slash - program)))
 		return false;
 	if (bin - program < 2)
 		return false;
@@ -145,6 +151,9 @@ static int add_seen(struct search *search, const char *program, size_t dir_size)
 	const struct plan_workspace *ws = &search->plan->workspace;
 	const char *inside;
 
+	/* `./build.sh` must not put the project itself on PATH. */
+	if (!ends_in_bin(program, dir_size))
+		return 0;
 	if (!ws->host || !path_is_beneath(program, ws->host))
 		return add_path(search, program, dir_size);
 	inside = arena_printf(search->arena, "%s/%s", ws->at, path_tail(program, ws->host));
@@ -224,19 +233,28 @@ static int follow(struct search *search, const char *name, const char *path)
 	return r;
 }
 
-int toolchain_find(const struct plan *plan, const char *const *argv, const char *const *caller_env,
-		   struct arena *arena, struct toolchain *ret_toolchain)
+int toolchain_find(const struct toolchain_request *request, struct arena *arena,
+		   struct toolchain *ret_toolchain)
 {
-	struct search search = { .plan = plan,
+	struct search search = { .plan = request->plan,
 				 .arena = arena,
-				 .home = env_value(caller_env, "HOME") };
-	int r;
+				 .home = env_value(request->caller_env, "HOME") };
+	const char *name = request->argv ? request->argv[0] : NULL;
+	char absolute[PATH_MAX], home[PATH_MAX];
+	int r = 0;
 
 	search.parts = arena_array(arena, PARTS_MAX + 1, sizeof *search.parts);
 	search.paths = arena_array(arena, TOOLCHAIN_MAX + 1, sizeof *search.paths);
 	if (!search.parts || !search.paths)
 		return -ENOMEM;
-	r = argv ? follow(&search, argv[0], env_value(caller_env, "PATH")) : 0;
+	/* Without a trailing slash, or it would be compared wrongly. */
+	if (search.home && path_normalize(search.home, home, sizeof home) >= 0)
+		search.home = home;
+	if (name && strchr(name, '/') && name[0] != '/')
+		name = path_join(request->cwd, name, absolute, sizeof absolute) < 0 ? NULL
+										    : absolute;
+	if (name)
+		r = follow(&search, name, env_value(request->caller_env, "PATH"));
 	if (r < 0)
 		return r;
 	*ret_toolchain = (struct toolchain){ search.parts, search.paths };

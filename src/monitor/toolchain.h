@@ -6,6 +6,13 @@
 #include "base/arena.h"
 #include "plan/plan.h"
 
+struct toolchain_request {
+	const struct plan *plan;
+	const char *const *argv;       /* NULL: a shell's text, nothing is looked for */
+	const char *const *caller_env; /* for PATH and HOME */
+	const char *cwd;               /* the caller's, absolute: relative programs start there */
+};
+
 /* NULL-terminated lists, in the arena; NULL: none. */
 struct toolchain {
 	const char *const *prefixes; /* parts of them, shown read-only at their own path */
@@ -17,5 +24,5 @@ struct toolchain {
  * caller's PATH), as far as it lies outside the system folders and the workspace. A home
  * directory itself, and what is not inside a bin folder, is never taken. 0 or -ENOMEM.
  */
-int toolchain_find(const struct plan *plan, const char *const *argv, const char *const *caller_env,
-		   struct arena *arena, struct toolchain *ret_toolchain);
+int toolchain_find(const struct toolchain_request *request, struct arena *arena,
+		   struct toolchain *ret_toolchain);

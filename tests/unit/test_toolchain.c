@@ -49,7 +49,9 @@ static void find(const char *program, const char *path)
 	const char *argv[] = { program, "/mnt/tools/argument/bin/x", NULL };
 	const char *env[] = { path, home, NULL };
 
-	CHECK(toolchain_find(&plan, argv, env, &arena, &found) == 0);
+	CHECK(toolchain_find(
+		      &(struct toolchain_request){ &plan, argv, env, "/mnt/users/alice/project" },
+		      &arena, &found) == 0);
 }
 
 static void expect(const char *const *list, const char *wanted)
@@ -69,10 +71,10 @@ static void by_path(void)
 	put_text("/mnt/users/alice/project/go", "not executable");
 	find("go", "PATH=relative:/mnt/users/alice/project::/mnt/missing:/mnt/tools/go/bin:/mnt/"
 		   "tools/other/bin");
-	expect(found.prefixes, "/mnt/tools/go ");
+	expect(found.prefixes, "/mnt/tools/go/bin ");
 	expect(found.paths, "/mnt/tools/go/bin ");
 	find("/mnt/tools/other/bin/../bin/go", "PATH=");
-	expect(found.prefixes, "/mnt/tools/other ");
+	expect(found.prefixes, "/mnt/tools/other/bin ");
 	find("missing", "PATH=/mnt/tools/go/bin");
 	expect(found.prefixes, "");
 }
@@ -96,8 +98,10 @@ static void virtual_environment(void)
 	make_link("/mnt/tools/python/bin/python3", "python3.12");
 	make_link("/mnt/users/alice/project/.venv/bin/python", "/mnt/tools/python/bin/python3");
 	find("python", "PATH=/mnt/users/alice/project/.venv/bin:/usr/bin");
-	expect(found.prefixes, "/mnt/tools/python ");
-	expect(found.paths, "/mnt/tools/python/bin ");
+	expect(found.prefixes, "/mnt/tools/python/bin ");
+	expect(found.paths, "/workspace/.venv/bin /mnt/tools/python/bin ");
+	find(".venv/bin/python", "PATH=/usr/bin");
+	expect(found.prefixes, "/mnt/tools/python/bin ");
 }
 
 static void interpreters(void)
@@ -108,10 +112,10 @@ static void interpreters(void)
 	make_program("/mnt/tools/c/bin/node", "\177ELF");
 	make_program("/mnt/users/alice/project/by-env", "#! /usr/bin/env  node\n");
 	find("tool", "PATH=/mnt/tools/a/bin");
-	expect(found.prefixes, "/mnt/tools/a /mnt/tools/b ");
+	expect(found.prefixes, "/mnt/tools/a/bin /mnt/tools/b/bin ");
 	expect(found.paths, "/mnt/tools/a/bin /mnt/tools/b/bin ");
 	find("/mnt/users/alice/project/by-env", "PATH=/mnt/tools/c/bin");
-	expect(found.prefixes, "/mnt/tools/c ");
+	expect(found.prefixes, "/mnt/tools/c/bin ");
 }
 
 /* An interpreter of an interpreter, a script of its own, a link to itself, no end of a line. */
@@ -128,13 +132,13 @@ static void no_end(void)
 	make_program("/mnt/tools/long/bin/long", line);
 	make_program("/mnt/tools/short/bin/short", "#!");
 	find("self", "PATH=/mnt/tools/self/bin");
-	expect(found.prefixes, "/mnt/tools/self ");
+	expect(found.prefixes, "/mnt/tools/self/bin ");
 	find("loop", "PATH=/mnt/tools/loop/bin");
 	expect(found.prefixes, "");
 	find("long", "PATH=/mnt/tools/long/bin");
-	expect(found.prefixes, "/mnt/tools/long ");
+	expect(found.prefixes, "/mnt/tools/long/bin ");
 	find("short", "PATH=/mnt/tools/short/bin");
-	expect(found.prefixes, "/mnt/tools/short ");
+	expect(found.prefixes, "/mnt/tools/short/bin ");
 }
 
 static void a_pipe_is_not_waited_for(void)
@@ -165,8 +169,30 @@ static void home_is_never_taken(void)
 		expect(found.prefixes, "");
 		find("tool",
 		     "PATH=/mnt/users/alice/.pyenv/shims"); /* beneath it, by a bin folder */
-		expect(found.prefixes, "/mnt/users/alice/.pyenv ");
+		expect(found.prefixes, "/mnt/users/alice/.pyenv/shims ");
 	}
+}
+
+/* A project's first line may name any program of the caller's: what lies beside its bin stays shut.
+ */
+static void only_parts(void)
+{
+	start();
+	home = "HOME=/mnt/users/alice";
+	make_program("/mnt/users/alice/.local/bin/tool", "\177ELF");
+	make_program("/mnt/users/alice/.local/lib/part", "");
+	make_program("/mnt/users/alice/.local/share/keyrings/login", "secret");
+	make_program("/mnt/users/alice/.cargo/bin/cargo", "\177ELF");
+	put_text("/mnt/users/alice/.cargo/credentials.toml", "secret");
+	make_program("/mnt/tools/node/bin/node", "\177ELF");
+	make_program("/mnt/tools/node/share/part", "");
+	make_link("/mnt/tools/node/lib", "/mnt/users");
+	find("tool", "PATH=/mnt/users/alice/.local/bin");
+	expect(found.prefixes, "/mnt/users/alice/.local/bin /mnt/users/alice/.local/lib ");
+	find("cargo", "PATH=/mnt/users/alice/.cargo/bin");
+	expect(found.prefixes, "/mnt/users/alice/.cargo/bin ");
+	find("node", "PATH=/mnt/tools/node/bin");
+	expect(found.prefixes, "/mnt/tools/node/bin /mnt/tools/node/share ");
 }
 
 static void bin_folders_only(void)
@@ -188,15 +214,18 @@ static void odd_calls(void)
 	static const char *const argv[] = { "go", NULL };
 
 	start();
-	CHECK(toolchain_find(&plan, NULL, NULL, &arena, &found) == 0);
+	CHECK(toolchain_find(&(struct toolchain_request){ &plan, NULL, NULL, "/" }, &arena,
+			     &found) == 0);
 	expect(found.prefixes, "");
-	CHECK(toolchain_find(&plan, argv, NULL, &arena, &found) == 0);
+	CHECK(toolchain_find(&(struct toolchain_request){ &plan, argv, NULL, "/" }, &arena,
+			     &found) == 0);
 	expect(found.prefixes, "");
 	find("", "PATH=/mnt/tools/go/bin");
 	expect(found.prefixes, "");
 	arena_done(&arena);
 	arena_init(&arena, 16);
-	CHECK(toolchain_find(&plan, argv, NULL, &arena, &found) == -ENOMEM);
+	CHECK(toolchain_find(&(struct toolchain_request){ &plan, argv, NULL, "/" }, &arena,
+			     &found) == -ENOMEM);
 }
 
 AS_BOTH(by_path)
@@ -210,6 +239,7 @@ static const struct tap_test tests[] = {
 	{ "loops and long lines end", no_end },
 	{ "a pipe is not waited for", a_pipe_is_not_waited_for },
 	BOTH_ROWS(home_is_never_taken, "a home directory itself is never taken"),
+	{ "only parts of a prefix are shown", only_parts },
 	{ "only what lies in a bin folder", bin_folders_only },
 	{ "no program, no memory", odd_calls },
 };
