@@ -67,6 +67,12 @@ int decide_note(struct decision *d, enum key_id id, const struct plan *before, c
 	return plan_note(d->plan, &note) < 0 ? decide_no_memory(d) : 0;
 }
 
+bool decide_budget_follows(const struct decision *d)
+{
+	return !(d->policy && d->policy->values[KEY_LIMITS_BUDGET].is_set) &&
+	       d->plan->limits.command_ms > d->plan->limits.budget_ms;
+}
+
 int decide_note_tier(struct decision *d, enum plan_tier old, enum plan_tier now, const char *where)
 {
 	struct plan_note note = { "tier", plan_tier_name(old), plan_tier_name(now), where,
@@ -258,6 +264,21 @@ static int apply_key(struct decision *d, enum key_id id)
 	return decide_note(d, id, &before, where, is_wider);
 }
 
+/* One command may not outlast the budget of all: where nobody set a budget, it grows with it. */
+static int raise_budget(struct decision *d)
+{
+	const struct policy_value *command = &d->policy->values[KEY_LIMITS_COMMAND];
+	struct plan before = *d->plan;
+	const char *where;
+
+	if (!command->is_set || !decide_budget_follows(d))
+		return 0;
+	d->plan->limits.budget_ms = d->plan->limits.command_ms;
+	where = decide_place(d, command->mark);
+	return where ? decide_note(d, KEY_LIMITS_BUDGET, &before, where, true)
+		     : decide_no_memory(d);
+}
+
 /* The file's own tier; a tier raised by flag or rule notes itself. */
 static int apply_tier(struct decision *d)
 {
@@ -278,6 +299,8 @@ static int apply_file(struct decision *d)
 	for (unsigned id = 0; code == 0 && id < KEY_COUNT; id++)
 		if (values[id].is_set && policy_keys[id].width && id != KEY_TIER)
 			code = apply_key(d, (enum key_id)id);
+	if (code == 0)
+		code = raise_budget(d);
 	if (code == 0 && override->is_set && override->number && !d->is_trusted)
 		code = refuse_untrusted(d, KEY_OVERRIDES_PER_REQUEST, override->mark);
 	if (code == 0 && values[KEY_TIER].approval && !d->plan->needs_approval) {

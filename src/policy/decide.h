@@ -42,6 +42,9 @@ int decide_note(struct decision *d, enum key_id id, const struct plan *before, c
 /* Notes another tier; it loosens if it is lower. -ENOMEM, also for a NULL `where`. */
 int decide_note_tier(struct decision *d, enum plan_tier old, enum plan_tier now, const char *where);
 
+/* Is the command's clock longer than the budget, and no budget in the file that says so? */
+bool decide_budget_follows(const struct decision *d);
+
 /* A key's value for a message, in the plan's arena; never NULL. */
 const char *decide_shown(struct decision *d, enum key_id id, const struct plan *plan);
 

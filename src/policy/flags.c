@@ -165,6 +165,19 @@ static int take_limits(struct decision *d)
 	return code;
 }
 
+/* As in the file: a longer command takes the budget along where the flag may loosen at all. */
+static int raise_budget(struct decision *d)
+{
+	const char *where = d->by_flag[KEY_LIMITS_COMMAND];
+
+	if (!where || d->by_flag[KEY_LIMITS_BUDGET] || !d->flags_may_loosen ||
+	    !decide_budget_follows(d))
+		return 0;
+	d->plan->limits.budget_ms = d->plan->limits.command_ms;
+	d->by_flag[KEY_LIMITS_BUDGET] = where;
+	return 0;
+}
+
 /* The entry of a "NAME=VALUE" list for a name of n bytes, or NULL. */
 static const char **find_variable(const char **list, const char *name, size_t n)
 {
@@ -512,8 +525,8 @@ static int note_tier(struct decision *d)
 int decide_flags(struct decision *d)
 {
 	static int (*const steps[])(struct decision *) = {
-		check_request, note_tier, raise_approval,   take_texts,  take_allow,
-		take_limits,   take_env,  narrow_workspace, check_flags, take_mounts,
+		check_request, note_tier, raise_approval,   take_texts,  take_allow,  take_limits,
+		raise_budget,  take_env,  narrow_workspace, check_flags, take_mounts,
 	};
 	int code = 0;
 
