@@ -123,6 +123,12 @@ static bool covers(const char *named, const struct layer_entry *entry)
 	       (is_new_folder && is_at_or_beneath(named, entry->path));
 }
 
+void cow_say_nothing(const struct cli *cli)
+{
+	if (!cli->options.json && !cli->options.quiet)
+		fputs("nothing changed\n", stderr);
+}
+
 bool cow_is_named(const struct cow *cow, const struct layer_entry *entry)
 {
 	char path[PATH_MAX];

@@ -29,6 +29,9 @@ struct cow {
 #define COW_NONE ((struct cow){ .run = RUN_NONE, .upper_fd = -1, .lower_fd = -1 })
 #define _cleanup_cow_ __attribute__((cleanup(cow_done)))
 
+/* Tells a person on stderr that there was nothing to show; not with --json or -q. */
+void cow_say_nothing(const struct cli *cli);
+
 /*
  * Opens and lists the layer of the run that the first word names, or of the last run without a
  * word; the other words are paths. -ENOENT for a run that had none.

@@ -168,6 +168,7 @@ struct listing {
 	const struct cli *cli;
 	struct run *run;
 	json_t *rows; /* for --json */
+	bool has_head;
 };
 
 static json_t *row_json(const struct run_info *info, const struct run *run)
@@ -201,6 +202,17 @@ static void print_run(const struct run_info *info, const struct run *run)
 	putchar('\n');
 }
 
+/* For a person only: a program that reads the lines must not meet one that is no run. */
+static void print_head(struct listing *listing, const struct run_info *first)
+{
+	if (listing->has_head || !isatty(STDOUT_FILENO))
+		return;
+	listing->has_head = true;
+	printf("%s%-*s  %-19s  %-18s%s%s\n", out_color(listing->cli, stdout, OUT_DIM),
+	       (int)strlen(first->run_id), "RUN", "STARTED (UTC)", "END", "COMMAND",
+	       out_plain(listing->cli, stdout));
+}
+
 static int list_one(const struct run_info *info, void *data)
 {
 	struct listing *listing = data;
@@ -210,10 +222,12 @@ static int list_one(const struct run_info *info, void *data)
 	json_decref(run->result);
 	run->result = NULL;
 	run_read_result(run, NULL);
-	if (listing->rows)
+	if (listing->rows) {
 		json_array_append_new(listing->rows, row_json(info, run));
-	else
+	} else {
+		print_head(listing, info);
 		print_run(info, run);
+	}
 	return 0;
 }
 
@@ -346,6 +360,7 @@ static void print_result(const struct run *run)
 	print_label("policy");
 	print_policy(policy);
 	print_list("enforced", json_object_get(result, "enforced"));
+	print_list("tools", json_object_get(result, "toolchains"));
 	print_list("unseen", json_object_get(result, "not_observed"));
 	print_label("record");
 	out_text(stdout, run->root);

@@ -313,6 +313,8 @@ int cli_runs_commit(struct cli *cli)
 		status = cli_fail(cli, &err);
 	else
 		status = json_array_size(commit.left) ? CLI_FAILED : CLI_OK;
+	if (!err.code && json_array_size(commit.applied) + json_array_size(commit.left) == 0)
+		cow_say_nothing(cli);
 	if (cli->options.json && !err.code)
 		out_json(json_pack("{s:s, s:s, s:b, s:O, s:O}", "run_id", cow.run.id, "workspace",
 				   cow.workspace, "dry_run", cli->options.dry_run, "applied",

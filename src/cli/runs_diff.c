@@ -186,6 +186,7 @@ int cli_runs_diff(struct cli *cli)
 	_cleanup_cow_ struct cow cow = COW_NONE;
 	struct csn_error err = { 0 };
 	json_t *list;
+	size_t count = 0;
 
 	if (cow_open(cli, &cow, &err) < 0)
 		return cli_fail(cli, &err);
@@ -195,11 +196,14 @@ int cli_runs_diff(struct cli *cli)
 
 		if (!cow_is_named(&cow, entry))
 			continue;
+		count++;
 		if (cli->options.json)
 			json_array_append_new(list, entry_json(&cow, entry));
 		else
 			print_entry(cli, &cow, entry);
 	}
+	if (count == 0)
+		cow_say_nothing(cli);
 	if (cli->options.json)
 		return out_json(json_pack("{s:s, s:s, s:o}", "run_id", cow.run.id, "workspace",
 					  cow.workspace, "changes", list));

@@ -264,6 +264,19 @@ static void print_detail(const json_t *detail)
 	}
 }
 
+/* The program and the rule. A limit of the whole run has no program, a row of an older record no
+ * rule. */
+static void print_source(const char *comm, const char *rule)
+{
+	if (!*comm && !*rule)
+		return;
+	fputs("  by      ", stdout);
+	out_text(stdout, comm);
+	fputs(*comm && *rule ? ", rule " : *rule ? "rule " : "", stdout);
+	out_text(stdout, rule);
+	putchar('\n');
+}
+
 static void print_violation(const struct cli *cli, const json_t *result, const json_t *violation)
 {
 	json_int_t count = json_integer_value(json_object_get(violation, "count"));
@@ -276,17 +289,40 @@ static void print_violation(const struct cli *cli, const json_t *result, const j
 	print_detail(json_object_get(violation, "detail"));
 	if (count > 1)
 		printf(" (%lld times)", (long long)count);
-	printf("%s\n  by      ",
-	       json_is_false(json_object_get(violation, "certain")) ? " (not certain)" : "");
-	out_text(stdout, run_text(violation, "comm"));
-	fputs(", rule ", stdout);
-	out_text(stdout, run_text(violation, "rule"));
-	fputs("\n  say     ", stdout);
+	puts(json_is_false(json_object_get(violation, "certain")) ? " (not certain)" : "");
+	print_source(run_text(violation, "comm"), run_text(violation, "rule"));
+	fputs("  say     ", stdout);
 	out_text(stdout, run_text(violation, "say"));
 	find_hint(result, violation, &hint);
 	fputs("\n  policy  ", stdout);
 	out_text(stdout, buf_size(&hint) && buf_text(&hint) ? buf_text(&hint)
 							    : "nothing in a policy permits it");
+	putchar('\n');
+}
+
+/* An empty list says little where nobody looked: names what was not watched. */
+static void print_nothing(const json_t *result)
+{
+	const json_t *item;
+	size_t i;
+
+	puts("nothing was recorded as denied");
+	json_array_foreach(json_object_get(result, "not_observed"), i, item) {
+		fputs(i ? ", " : "not watched: ", stdout);
+		out_text(stdout, json_string_value(item) ? json_string_value(item) : "?");
+	}
+	if (i)
+		putchar('\n');
+}
+
+/* Why it did not start, or was lost. */
+static void print_error(const json_t *result)
+{
+	const char *text = run_text(json_object_get(result, "error"), "text");
+
+	if (!*text)
+		return;
+	out_text(stdout, text);
 	putchar('\n');
 }
 
@@ -305,8 +341,10 @@ static json_t *why_json(const struct run *run)
 		buf_done(&hint);
 		json_array_append_new(list, copy);
 	}
-	return json_pack("{s:s, s:O?, s:o}", "run_id", run->id, "termination",
-			 json_object_get(run->result, "termination"), "violations", list);
+	return json_pack("{s:s, s:O?, s:O?, s:o, s:O?}", "run_id", run->id, "termination",
+			 json_object_get(run->result, "termination"), "error",
+			 json_object_get(run->result, "error"), "violations", list, "not_observed",
+			 json_object_get(run->result, "not_observed"));
 }
 
 int cli_why(struct cli *cli)
@@ -326,9 +364,10 @@ int cli_why(struct cli *cli)
 	printf("run %s: ", run.id);
 	out_text(stdout, end);
 	putchar('\n');
+	print_error(run.result);
 	violations = json_object_get(run.result, "violations");
 	if (json_array_size(violations) == 0)
-		puts("nothing was denied");
+		print_nothing(run.result);
 	json_array_foreach(violations, i, violation)
 		print_violation(cli, run.result, violation);
 	return CLI_OK;

@@ -1,7 +1,10 @@
 """Records as `runs` and `why` tell them; the records are made without a sandbox."""
 import json
 import os
+import pty
+import re
 import stat
+import subprocess
 
 import pytest
 
@@ -57,10 +60,24 @@ def test_ls_newest_first(cli, make_record):
     assert rows[second]["status"] == "lost" and rows[second]["command"] is None
 
 
+def test_ls_has_a_head_on_a_terminal_only(cli, caisson, make_record, env, project):
+    run = make_record()
+    assert "STARTED" not in cli("runs", "ls").out
+    main, side = pty.openpty()
+    subprocess.run([caisson, "runs", "ls"], cwd=project, env=env, stdout=side, check=True)
+    os.close(side)
+    head, line = os.read(main, 4096).decode().replace("\r", "").splitlines()
+    os.close(main)
+    head = re.sub("\x1b\\[[0-9;]*m", "", head)
+    assert head.split() == ["RUN", "STARTED", "(UTC)", "END", "COMMAND"] and line.startswith(run)
+    assert line.index("exited") == head.index("END") and line.index("make") == head.index("COMMAND")
+
+
 def test_show(cli, make_record):
-    run = make_record(error={"code": "enoent", "stage": "agent", "text": "it broke"})
+    run = make_record(toolchains=["/opt/x/bin", "/opt/x/l\x1bb"], error={"code": "enoent", "stage": "agent", "text": "it broke"})
     out = cli("runs", "show", run).out
-    for text in ("make test", "balanced/process", "exited 3", "1MiB", "1200 ms", "built-in defaults", "it broke"):
+    for text in ("make test", "balanced/process", "exited 3", "1MiB", "1200 ms", "built-in defaults", "it broke",
+                 "tools     /opt/x/bin, /opt/x/l\\x1bb\n"):
         assert text in out
     assert cli("runs", "show", run[-6:]).out == out and cli("runs", "show").out == out
     assert cli("runs", "show", run, "--json").json()["run_id"] == run
@@ -132,7 +149,26 @@ def test_why_knows_the_workspace_by_its_mark(cli, make_record, event, path, mode
 
 def test_why_of_a_clean_run(cli, make_record):
     make_record()
-    assert "nothing was denied" in cli("why").out
+    out = cli("why").out
+    assert "nothing was recorded as denied\n" in out and "not watched" not in out
+    make_record(not_observed=["FilesystemReadViolation", "a\x1b[2Jb", 7])
+    assert "recorded as denied\nnot watched: FilesystemReadViolation, a\\x1b[2Jb, ?\n" in cli("why").out
+
+
+def test_why_of_a_run_that_did_not_start(cli, make_record):
+    make_record(termination={"reason": "start_failed"}, error={"code": "enoent", "stage": "agent", "text": "no such\x1bprogram"})
+    answer = cli("why")
+    assert answer.status == 0 and "start_failed\nno such\\x1bprogram\n" in answer.out
+    assert cli("why", "--json").json()["error"]["code"] == "enoent"
+
+
+@pytest.mark.parametrize("comm, rule, line", [
+    ("sh", "mounts", "  by      sh, rule mounts\n"), ("", "limits.command", "  by      rule limits.command\n"),
+    ("sh", "", "  by      sh\n"), ("", "", ""),
+])
+def test_why_leaves_out_what_is_not_known(cli, make_record, comm, rule, line):
+    make_record(violations=[{"event": "TimeoutViolation", "detail": {}, "count": 1, "comm": comm, "rule": rule, "say": "s"}])
+    assert f"TimeoutViolation\n{line}  say     s\n" in cli("why").out
 
 
 def test_a_hostile_result_is_data(cli, make_record):
@@ -270,6 +306,14 @@ def test_diff_lists_what_changed(cli, cow):
     assert "A link -> new/file\n" in out and "+new\n" in out and "-gone\n" in out
     assert "@@" not in cli("runs", "diff", run, "--names-only").out
     assert cli("runs", "diff").out == out, "without a name it is the last run"
+
+
+@pytest.mark.parametrize("command", ["diff", "commit"])
+def test_nothing_changed_is_said(cli, make_cow, command):
+    make_cow()
+    answer = cli("runs", command)
+    assert (answer.status, answer.out, answer.err) == (0, "", "nothing changed\n")
+    assert cli("runs", command, "--json").err == "" == cli("runs", command, "-q").err
 
 
 def test_diff_is_a_patch(cli, cow, project):
