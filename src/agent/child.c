@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,6 +58,20 @@ static int enter_groups(struct child *child)
 		if (write(child->enter_fd + i, "0", 1) != 1)
 			return -errno;
 	return 0;
+}
+
+static int set_limits(struct child *child)
+{
+	struct rlimit limit;
+
+	if (child->open_files == 0)
+		return 0;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return -errno;
+	if (child->open_files < limit.rlim_max)
+		limit.rlim_max = child->open_files;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
 }
 
 static int go_to_cwd(struct child *child)
@@ -110,7 +125,8 @@ const struct child_step child_steps[] = {
 	{ "cwd",      go_to_cwd,     "resolved inside the wall" },
 	{ "scope",    cut_scope,     "no signal and no descriptor of the agent's is in reach" },
 	{ "dumpable", allow_monitor, "the monitor fetches the listener next" },
-	{ "filter",   load_filter,   "last: only execve follows" },
+	{ "filter",   load_filter,   "its listener still needs a descriptor" },
+	{ "limits",   set_limits,    "last: of descriptors; only execve follows" },
 	{ 0 },
 };
 /* clang-format on */

@@ -21,8 +21,9 @@ struct child {
 	int fds[3]; /* stdin, stdout, stderr */
 	int tty_fd; /* slave, becomes the controlling terminal; -1: none */
 	int failure_fd;
-	int listeners_fd; /* -1: no listener */
-	int enter_fd;     /* first of AGENT_FD_ENTER_COUNT control group files, -1: none */
+	int listeners_fd;    /* -1: no listener */
+	int enter_fd;        /* first of AGENT_FD_ENTER_COUNT control group files, -1: none */
+	uint64_t open_files; /* RLIMIT_NOFILE, 0: as it is */
 	int landlock_abi;
 	const char *profile;
 };

@@ -85,8 +85,11 @@ static unsigned number(const struct term *map, const char *key)
 int command_read(const struct term *map, struct arena *arena, struct command *ret_command)
 {
 	const struct term *argv = term_get(map, "argv"), *text = term_get(map, "command");
+	const struct term *limits = term_get(map, "limits");
+	const struct term *files = limits ? term_get(limits, "open_files") : NULL;
 	const struct term *cwd = term_get(map, "cwd"), *profile = term_get(map, "profile");
 	struct command command = {
+		.open_files = files ? (uint64_t)files->integer : 0,
 		.has_stdin = flag(map, "stdin"),
 		.has_tty = flag(map, "tty"),
 		.rows = number(map, "rows"),

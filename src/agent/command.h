@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "wire/term.h"
@@ -14,6 +15,7 @@ struct command {
 	const char *path; /* PATH in env, or a default */
 	const char *cwd;
 	const char *profile; /* NULL: the agent's */
+	uint64_t open_files; /* 0: as the agent's */
 	bool has_stdin;
 	bool has_tty;
 	unsigned rows;

@@ -165,6 +165,7 @@ static pid_t fork_child(struct agent *agent, const struct command *command, stru
 		.failure_fd = ends->failure,
 		.listeners_fd = agent->may_listen ? AGENT_FD_LISTENERS : -1,
 		.enter_fd = AGENT_FD_ENTER,
+		.open_files = command->open_files,
 		.landlock_abi = agent->landlock_abi,
 		.profile = command->profile ? command->profile : agent->profile,
 	};
@@ -392,7 +393,7 @@ void exec_signal(struct agent *agent, struct exec *exec, int signal)
 	if ((signal == SIGKILL || signal == SIGTERM) && agent->is_pid_1)
 		kill(-1, signal);
 	else if (signal == SIGKILL || signal == SIGTERM)
-		sweep_signal(signal, 0);
+		sweep_signal(signal, NULL);
 	else if (!exec->is_reaped)
 		kill(-exec->pid, signal);
 }

@@ -231,6 +231,6 @@ int main(void)
 	if (r >= 0)
 		r = loop(&agent);
 	if (!agent.is_pid_1) /* a namespace dies with its pid 1 */
-		sweep_kill(0);
+		sweep_kill(NULL);
 	return r < 0 ? 1 : 0;
 }

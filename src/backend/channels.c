@@ -56,8 +56,6 @@ void channels_fill(const struct channels *channels, const struct plan *plan,
 	/* 1, not 0: a pipe in core_pattern is started for 0 too, on the host and as root, and for 1
 	 * it is not (the kernel's do_coredump). The command filter keeps it there. */
 	launch_limit(launch, RLIMIT_CORE, 1);
-	if (limits->open_files != PLAN_UNLIMITED)
-		launch_limit(launch, RLIMIT_NOFILE, limits->open_files);
 	/* RLIMIT_DATA, never RLIMIT_AS: WebAssembly reserves address space it does not use. */
 	if (how->data_bytes != PLAN_UNLIMITED)
 		launch_limit(launch, RLIMIT_DATA, how->data_bytes);

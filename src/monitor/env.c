@@ -24,6 +24,10 @@ static const char *const fixed[] = {
 	"USER=sandbox",
 	"LOGNAME=sandbox",
 	"SHELL=/bin/bash",
+	/* Tools that ask their registry for news of themselves. */
+	"NO_UPDATE_NOTIFIER=1",
+	"npm_config_update_notifier=false",
+	"PIP_DISABLE_PIP_VERSION_CHECK=1",
 	"CAISSON=1",
 };
 

@@ -228,16 +228,6 @@ static enum limits_state look_at_tree(struct limits *limits, pid_t pid,
 	return LIMITS_MEMORY;
 }
 
-enum limits_state limits_tick(struct limits *limits, pid_t pid, uint64_t now_ms,
-			      struct violations *violations)
-{
-	if (now_ms < limits->next_tick_ms)
-		return LIMITS_FINE;
-	limits->next_tick_ms = now_ms + LIMITS_TICK_MS;
-	look_at_scratch(limits, violations);
-	return has(limits, CGROUP_MEMORY) ? LIMITS_FINE : look_at_tree(limits, pid, violations);
-}
-
 static void add_process_fact(const struct limits *limits, struct violations *violations,
 			     uint64_t refused)
 {
@@ -249,6 +239,29 @@ static void add_process_fact(const struct limits *limits, struct violations *vio
 	fact_print(fact.detail.text, sizeof fact.detail.text, "limit %llu, %llu forks refused",
 		   (unsigned long long)limits->plan->limits.processes, (unsigned long long)refused);
 	violations_add(violations, &fact);
+}
+
+/* The kernel counts refused forks and wakes nobody: asked only where a refusal ends the run. */
+static void look_at_processes(struct limits *limits, struct violations *violations)
+{
+	struct cgroup_usage usage;
+
+	if (limits->plan->on_violation != REACT_KILL || !has(limits, CGROUP_PIDS) ||
+	    cgroup_read(&limits->group, &usage) < 0)
+		return;
+	if (usage.pids_refused != CGROUP_UNKNOWN && usage.pids_refused > 0)
+		add_process_fact(limits, violations, usage.pids_refused);
+}
+
+enum limits_state limits_tick(struct limits *limits, pid_t pid, uint64_t now_ms,
+			      struct violations *violations)
+{
+	if (now_ms < limits->next_tick_ms)
+		return LIMITS_FINE;
+	limits->next_tick_ms = now_ms + LIMITS_TICK_MS;
+	look_at_scratch(limits, violations);
+	look_at_processes(limits, violations);
+	return has(limits, CGROUP_MEMORY) ? LIMITS_FINE : look_at_tree(limits, pid, violations);
 }
 
 enum limits_state limits_finish(struct limits *limits, uint64_t max_rss,
@@ -266,7 +279,8 @@ enum limits_state limits_finish(struct limits *limits, uint64_t max_rss,
 		}
 		return LIMITS_FINE;
 	}
-	if (usage->pids_refused != CGROUP_UNKNOWN && usage->pids_refused > 0)
+	if (usage->pids_refused != CGROUP_UNKNOWN && usage->pids_refused > 0 &&
+	    violations_count(violations, FACT_PROCESS_LIMIT) == 0)
 		add_process_fact(limits, violations, usage->pids_refused);
 	if (usage->oom_kills == CGROUP_UNKNOWN || usage->oom_kills == 0)
 		return LIMITS_FINE;

@@ -481,8 +481,9 @@ void notify_bind(struct call *call)
 		bind_path(call, &address);
 		return;
 	}
-	/* "Any address, any port" names nothing: resolvers do it before they send. */
-	if (!is_foreign(call, &address) || (is_unspecified(&address) && port_of(&address) == 0))
+	/* No port of its own address: a probe of what the machine can do, as resolvers and pip do.
+	 */
+	if (!is_foreign(call, &address) || (port_of(&address) == 0 && is_loopback(&address)))
 		return;
 	inet_fact(call, &address, &fact);
 	fact.is_certain = false;

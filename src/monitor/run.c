@@ -97,6 +97,7 @@ static int open_record(struct run *run)
 	if (!run->setup->run_root)
 		return 0;
 	r = record_open_as(&run->record, run->setup->run_root, run->sandbox_id, &run->error);
+	run->record.chain.redactor = run->redactor;
 	return r;
 }
 
@@ -232,10 +233,28 @@ static int start_cleaner(struct run *run)
 		       : 0;
 }
 
+/* What the caller lends by value is never written down, and neither is what looks like a key. */
+static int know_secrets(struct run *run)
+{
+	int r = redactor_new(&run->redactor);
+
+	for (const char **item = run->plan->env_set; r >= 0 && item && *item; item++) {
+		const char *value = strchr(*item, '=');
+		const char *name =
+			value ? arena_copy(&run->arena, *item, (size_t)(value - *item)) : NULL;
+
+		if (name)
+			r = redactor_add(run->redactor, name, value + 1);
+	}
+	return r < 0 ? csn_fail(&run->error, r, "start", "out of memory") : 0;
+}
+
 static int prepare(struct run *run)
 {
 	int r = backend_choose(run->plan, &run->backend, &run->report, &run->error);
 
+	if (r >= 0)
+		r = know_secrets(run);
 	if (r >= 0)
 		r = take_signals(run);
 	if (r >= 0 && !run->backend->has_view)
@@ -418,6 +437,7 @@ static void run_done(struct run *run)
 	sink_done(&run->err);
 	violations_done(&run->violations);
 	record_done(&run->record);
+	redactor_free(run->redactor);
 	run->signal_fd = fd_close(run->signal_fd);
 	arena_done(&run->arena);
 }

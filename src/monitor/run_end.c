@@ -22,11 +22,12 @@ enum { SWEEP_MS = 1000 };
 static void sweep_wall(struct run *run)
 {
 	struct pollfd end = { .fd = run->wall.pidfd, .events = POLLIN };
+	const pid_t spared[] = { run->wall.pid, run->cleaner.pid > 0 ? run->cleaner.pid : 0, 0 };
 
 	shutdown(run->wall.stream, SHUT_RDWR);
 	if (poll(&end, 1, SWEEP_MS) == 0)
 		sys_pidfd_signal(run->wall.pidfd, SIGKILL);
-	sweep_kill(run->wall.pid);
+	sweep_kill(spared);
 }
 
 static void kill_wall(struct run *run)
@@ -122,6 +123,17 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* What only `on_violation: kill` makes an end of. */
+static void end_for_limits(struct run *run)
+{
+	if (run->plan->on_violation != REACT_KILL)
+		return;
+	if (violations_count(&run->violations, FACT_PROCESS_LIMIT) > 0)
+		run_end(run, END_PROCESSES, false);
+	else if (violations_count(&run->violations, FACT_SCRATCH_LIMIT) > 0)
+		run_end(run, END_SCRATCH, false);
+}
+
 int run_clocks(struct run *run, uint64_t now_ms)
 {
 	struct deadline deadline = next_deadline(run);
@@ -137,6 +149,8 @@ int run_clocks(struct run *run, uint64_t now_ms)
 	if (run->is_executing && run->ending == END_NONE &&
 	    limits_tick(&run->limits, run->wall.pid, now_ms, &run->violations) == LIMITS_MEMORY)
 		run_end(run, END_MEMORY, false);
+	if (run->is_executing && run->ending == END_NONE)
+		end_for_limits(run);
 	if (run->violations.wants_end && run->ending == END_NONE)
 		run_end(run, END_VIOLATION, false);
 	next = earlier(run->kill_at_ms, run->ending == END_NONE ? deadline.at_ms : CLOCK_NEVER);

@@ -73,6 +73,19 @@ static const char *profile_for(const struct run *run)
 	return run->backend->profile;
 }
 
+/* Limits of the command alone: the agent needs more descriptors than a strict plan leaves. */
+static void emit_limits(struct emit *emit, const struct plan_limits *limits)
+{
+	bool has_files = limits->open_files != PLAN_UNLIMITED;
+
+	emit_atom(emit, "limits");
+	emit_map(emit, has_files ? 1 : 0);
+	if (has_files) {
+		emit_atom(emit, "open_files");
+		emit_int(emit, (int64_t)limits->open_files);
+	}
+}
+
 static void emit_bool_key(struct emit *emit, const char *key, bool value)
 {
 	emit_atom(emit, key);
@@ -116,7 +129,8 @@ int run_send_call(struct run *run)
 	emit_atom(&emit, "call");
 	emit_int(&emit, RUN_REF);
 	emit_atom(&emit, "exec");
-	emit_map(&emit, has_tty ? 7 : 4);
+	emit_map(&emit, has_tty ? 8 : 5);
+	emit_limits(&emit, &run->plan->limits);
 	emit_argv(&emit, setup);
 	emit_atom(&emit, "cwd");
 	emit_text(&emit, run->cwd);

@@ -55,6 +55,7 @@ struct run {
 	struct violations violations;
 	struct notify *notify;
 	struct record record;
+	struct redactor *redactor; /* known secrets; patterns are always looked for */
 	int signal_fd;
 	struct cleaner_work work;
 	struct cleaner cleaner;

@@ -183,7 +183,7 @@ json_t *run_result(struct run *run)
 	const struct plan *plan = run->plan;
 	const char *backend = run->backend ? run->backend->runtime : "none";
 	char runtime[64], started[CLOCK_TEXT];
-	json_t *result;
+	json_t *result, *redacted;
 
 	snprintf(runtime, sizeof runtime, "%s/%s", plan_tier_name(plan->tier), backend);
 	clock_format(run->started_wall_ms, started);
@@ -197,7 +197,7 @@ json_t *run_result(struct run *run)
 	json_object_set_new(result, "cwd", json_string(run->cwd ? run->cwd : ""));
 	json_object_set_new(result, "termination", termination_json(run));
 	json_object_set_new(result, "usage", usage_json(run));
-	json_object_set_new(result, "violations", violations_json(&run->violations, NULL));
+	json_object_set_new(result, "violations", violations_json(&run->violations, run->redactor));
 	json_object_set_new(result, "enforced",
 			    features_json(run->report.enforces | limits_enforces(&run->limits)));
 	add_observed(run, result);
@@ -217,7 +217,9 @@ json_t *run_result(struct run *run)
 			    json_boolean(run->record.chain.is_incomplete));
 	json_object_set_new(result, "error",
 			    run->error.code ? error_json(&run->error) : json_null());
-	return result;
+	redacted = redact_json(run->redactor, result);
+	json_decref(result);
+	return redacted;
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -264,7 +266,7 @@ void run_log_violation(const struct fact *fact, void *data)
 {
 	struct run *run = data;
 
-	chain_add(&run->record.chain, EVENT_VIOLATION, fact_json(fact, NULL));
+	chain_add(&run->record.chain, EVENT_VIOLATION, fact_json(fact, run->redactor));
 }
 
 void run_log_end(struct run *run)

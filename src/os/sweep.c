@@ -38,9 +38,17 @@ static pid_t parent_of(pid_t pid)
 	return str_parse_u64(number, INT32_MAX, &parent) < 0 ? 0 : (pid_t)parent;
 }
 
-static bool is_descendant(pid_t pid, pid_t ancestor, pid_t spared)
+static bool is_spared(pid_t pid, const pid_t *spared)
 {
-	for (int depth = 0; depth < DEPTH && pid > 1 && pid != spared; depth++) {
+	for (; spared && *spared; spared++)
+		if (*spared == pid)
+			return true;
+	return false;
+}
+
+static bool is_descendant(pid_t pid, pid_t ancestor, const pid_t *spared)
+{
+	for (int depth = 0; depth < DEPTH && pid > 1 && !is_spared(pid, spared); depth++) {
 		pid = parent_of(pid);
 		if (pid == ancestor)
 			return true;
@@ -48,7 +56,7 @@ static bool is_descendant(pid_t pid, pid_t ancestor, pid_t spared)
 	return false;
 }
 
-unsigned sweep_signal(int signal_number, pid_t spared)
+unsigned sweep_signal(int signal_number, const pid_t *spared)
 {
 	DIR *dir = opendir("/proc");
 	pid_t self = getpid();
@@ -69,21 +77,21 @@ unsigned sweep_signal(int signal_number, pid_t spared)
 	return seen;
 }
 
-/* Reaps every child but the spared one, which somebody else waits for. */
-static void reap(pid_t spared)
+/* Reaps every child but the spared ones, which somebody else waits for. */
+static void reap(const pid_t *spared)
 {
 	siginfo_t info;
 
 	for (;;) {
 		info.si_pid = 0;
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0 ||
-		    info.si_pid == spared)
+		    is_spared(info.si_pid, spared))
 			return;
 		waitpid(info.si_pid, NULL, WNOHANG);
 	}
 }
 
-void sweep_kill(pid_t spared)
+void sweep_kill(const pid_t *spared)
 {
 	int clean = 0;
 

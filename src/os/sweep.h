@@ -8,12 +8,14 @@
 
 #include <sys/types.h>
 
-/* Sends `signal` to every descendant but `spared` (0: nobody) and its descendants. Returns how many
- * were seen. */
-unsigned sweep_signal(int signal, pid_t spared);
+/*
+ * Sends `signal` to every descendant but those in `spared` (ends with 0; NULL: nobody) and theirs.
+ * Returns how many were seen.
+ */
+unsigned sweep_signal(int signal, const pid_t *spared);
 
 /*
  * SIGKILL, repeated until none is left: a chain that forks and exits faster than one reading of
  * /proc is caught by the next. Reaps what becomes our child, but not `spared`. Bounded in rounds.
  */
-void sweep_kill(pid_t spared);
+void sweep_kill(const pid_t *spared);

@@ -25,7 +25,9 @@ static void order(void)
 
 	while (child_steps[count].name)
 		count++;
-	CHECK_STR(child_steps[count - 1].name, "filter"); /* only execve follows */
+	/* Only the limit of descriptors, which its listener needs one of, and execve follow. */
+	CHECK_STR(child_steps[count - 2].name, "filter");
+	CHECK_STR(child_steps[count - 1].name, "limits");
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
 		CHECK(find(pairs[i].first) >= 0 && find(pairs[i].then) >= 0);
 		CHECK(find(pairs[i].first) < find(pairs[i].then));

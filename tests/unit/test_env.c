@@ -87,6 +87,9 @@ static void fixed_set(void)
 		{ "XDG_STATE_HOME", "/tmp/home/.local/state" },
 		{ "XDG_RUNTIME_DIR", "/tmp/home/.run" },
 		{ "CAISSON", "1" },
+		{ "NO_UPDATE_NOTIFIER", "1" },
+		{ "npm_config_update_notifier", "false" },
+		{ "PIP_DISABLE_PIP_VERSION_CHECK", "1" },
 		{ "GIT_OPTIONAL_LOCKS", "0" },
 		{ "PYTHONDONTWRITEBYTECODE", "1" },
 	};

@@ -192,12 +192,12 @@ static void spared(void)
 			sleep_on();
 		}
 	await_count(6);
-	CHECK(sweep_signal(0, kept) == 4);
-	sweep_kill(kept);
+	CHECK(sweep_signal(0, (const pid_t[]){ kept, 0 }) == 4);
+	sweep_kill((const pid_t[]){ kept, 0 });
 	CHECK(sweep_signal(0, 0) == 2);
 	CHECK(kill(kept, SIGKILL) == 0);
 	CHECK(waitpid(kept, &status, 0) == kept && WIFSIGNALED(status));
-	sweep_kill(kept); /* its child is ours now */
+	sweep_kill((const pid_t[]){ kept, 0 }); /* its child is ours now */
 	expect_none_left();
 }
 
@@ -236,7 +236,7 @@ static void nobody(void)
 	start();
 	CHECK(sweep_signal(SIGKILL, 0) == 0);
 	sweep_kill(0);
-	sweep_kill(1);
+	sweep_kill((const pid_t[]){ 1, 0 });
 }
 
 static const struct tap_test tests[] = {
