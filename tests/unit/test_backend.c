@@ -269,7 +269,7 @@ static void limits_become_rlimits(void)
 	plan.limits.open_files = 99;
 	channels_fill(&channels, &plan, &how, &launch);
 	CHECK(launch.cpu_count == 2); /* one and a half need two */
-	CHECK(has_limit(&launch, RLIMIT_NOFILE, 99) && has_limit(&launch, RLIMIT_DATA, 1 << 30));
+	CHECK(has_limit(&launch, RLIMIT_CORE, 1) && has_limit(&launch, RLIMIT_DATA, 1 << 30));
 	CHECK(launch.stream_fd == 40 && launch.listeners_fd == 41 && launch.error_fd == 42);
 	CHECK(launch.life_fd == 43 && launch.agent_fd == 44);
 	launch = (struct launch){ 0 };
