@@ -134,25 +134,37 @@ static void end_for_limits(struct run *run)
 		run_end(run, END_SCRATCH, false);
 }
 
-int run_clocks(struct run *run, uint64_t now_ms)
+static void check_deadline(struct run *run, const struct deadline *deadline, uint64_t now_ms)
 {
-	struct deadline deadline = next_deadline(run);
-	uint64_t next = run->kill_at_ms;
+	if (run->ending != END_NONE || deadline->at_ms > now_ms)
+		return;
+	run->clock = deadline->clock;
+	add_timeout_fact(run, deadline->clock, deadline->limit_ms);
+	run_end(run, END_TIMEOUT, run->is_executing);
+}
 
-	if (run->kill_at_ms <= now_ms)
-		kill_wall(run);
-	if (run->ending == END_NONE && deadline.at_ms <= now_ms) {
-		run->clock = deadline.clock;
-		add_timeout_fact(run, deadline.clock, deadline.limit_ms);
-		run_end(run, END_TIMEOUT, run->is_executing);
-	}
-	if (run->is_executing && run->ending == END_NONE &&
-	    limits_tick(&run->limits, run->wall.pid, now_ms, &run->violations) == LIMITS_MEMORY)
+/* Counters and facts of a command that runs. */
+static void check_limits(struct run *run, uint64_t now_ms)
+{
+	if (run->ending != END_NONE || !run->is_executing)
+		return;
+	if (limits_tick(&run->limits, run->wall.pid, now_ms, &run->violations) == LIMITS_MEMORY)
 		run_end(run, END_MEMORY, false);
-	if (run->is_executing && run->ending == END_NONE)
+	else
 		end_for_limits(run);
 	if (run->violations.wants_end && run->ending == END_NONE)
 		run_end(run, END_VIOLATION, false);
+}
+
+int run_clocks(struct run *run, uint64_t now_ms)
+{
+	struct deadline deadline = next_deadline(run);
+	uint64_t next;
+
+	if (run->kill_at_ms <= now_ms)
+		kill_wall(run);
+	check_deadline(run, &deadline, now_ms);
+	check_limits(run, now_ms);
 	next = earlier(run->kill_at_ms, run->ending == END_NONE ? deadline.at_ms : CLOCK_NEVER);
 	if (run->is_executing && run->ending == END_NONE)
 		next = earlier(next, run->limits.next_tick_ms);
