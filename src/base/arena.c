@@ -4,6 +4,7 @@
 #include <stdalign.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,8 @@ void *arena_alloc(struct arena *arena, size_t size)
 	void *at;
 
 	if (size > arena->quota || arena->used > arena->quota - size)
+		return NULL;
+	if (size > PTRDIFF_MAX - ARENA_BLOCK) /* a block has a head, and sizes are rounded up */
 		return NULL;
 	size = size ? (size + align - 1) / align * align : align;
 	if (!block || block->cap - block->used < size)

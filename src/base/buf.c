@@ -27,7 +27,8 @@ void buf_done(struct buf *buf)
 
 static int grow(struct buf *buf, size_t need)
 {
-	size_t cap = buf->cap ? buf->cap : BUF_FIRST;
+	size_t first = buf->max < BUF_FIRST ? buf->max : BUF_FIRST;
+	size_t cap = buf->cap ? buf->cap : first;
 	uint8_t *data;
 
 	while (cap < need)

@@ -232,6 +232,14 @@ static int target_failed(const struct rootfs_item *item, int r, struct csn_error
 	return csn_fail(err, r, STAGE, "cannot make /%s: %m", item->at);
 }
 
+/* O_PATH with O_NOFOLLOW opens a link that is the last component, RESOLVE_NO_SYMLINKS or not. */
+static bool is_link(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 static bool is_folder(int fd)
 {
 	struct stat st;
@@ -250,7 +258,7 @@ static int attach_anywhere(int root_fd, const struct rootfs_item *item, int tree
 	target_fd = resolve(root_fd, item->at, O_PATH | O_NOFOLLOW);
 	if (target_fd < 0)
 		return target_failed(item, target_fd, err);
-	r = mounts_attach(tree_fd, target_fd, "");
+	r = is_link(target_fd) ? -ELOOP : mounts_attach(tree_fd, target_fd, "");
 	return r < 0 ? target_failed(item, r, err) : 0;
 }
 

@@ -22,12 +22,17 @@ static const struct {
 	int number;
 	const char *name;
 } signals[] = {
-	{ SIGHUP, "SIGHUP" },   { SIGINT, "SIGINT" },   { SIGQUIT, "SIGQUIT" },
-	{ SIGILL, "SIGILL" },   { SIGTRAP, "SIGTRAP" }, { SIGABRT, "SIGABRT" },
-	{ SIGBUS, "SIGBUS" },   { SIGFPE, "SIGFPE" },   { SIGKILL, "SIGKILL" },
-	{ SIGUSR1, "SIGUSR1" }, { SIGSEGV, "SIGSEGV" }, { SIGUSR2, "SIGUSR2" },
-	{ SIGPIPE, "SIGPIPE" }, { SIGALRM, "SIGALRM" }, { SIGTERM, "SIGTERM" },
-	{ SIGXCPU, "SIGXCPU" }, { SIGXFSZ, "SIGXFSZ" }, { SIGSYS, "SIGSYS" },
+	{ SIGHUP, "SIGHUP" },       { SIGINT, "SIGINT" },       { SIGQUIT, "SIGQUIT" },
+	{ SIGILL, "SIGILL" },       { SIGTRAP, "SIGTRAP" },     { SIGABRT, "SIGABRT" },
+	{ SIGBUS, "SIGBUS" },       { SIGFPE, "SIGFPE" },       { SIGKILL, "SIGKILL" },
+	{ SIGUSR1, "SIGUSR1" },     { SIGSEGV, "SIGSEGV" },     { SIGUSR2, "SIGUSR2" },
+	{ SIGPIPE, "SIGPIPE" },     { SIGALRM, "SIGALRM" },     { SIGTERM, "SIGTERM" },
+	{ SIGXCPU, "SIGXCPU" },     { SIGXFSZ, "SIGXFSZ" },     { SIGSYS, "SIGSYS" },
+	{ SIGSTKFLT, "SIGSTKFLT" }, { SIGVTALRM, "SIGVTALRM" }, { SIGPROF, "SIGPROF" },
+	{ SIGIO, "SIGIO" },         { SIGPWR, "SIGPWR" },       { SIGCHLD, "SIGCHLD" },
+	{ SIGCONT, "SIGCONT" },     { SIGSTOP, "SIGSTOP" },     { SIGTSTP, "SIGTSTP" },
+	{ SIGTTIN, "SIGTTIN" },     { SIGTTOU, "SIGTTOU" },     { SIGURG, "SIGURG" },
+	{ SIGWINCH, "SIGWINCH" },
 };
 
 const char *ending_name(enum ending ending)
@@ -49,5 +54,5 @@ const char *ending_signal_name(int signal)
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		if (signals[i].number == signal)
 			return signals[i].name;
-	return "SIG";
+	return signal >= 32 && signal <= 64 ? "SIGRT" : "SIG?"; /* 32 and 33 are libc's own */
 }

@@ -28,5 +28,5 @@ const char *ending_name(enum ending ending);
  */
 int ending_status(enum ending ending, int exit_code, int signal);
 
-/* "SIGKILL" for 9; "SIG<n>" for a number without a name. Static memory. */
+/* "SIGKILL" for 9; "SIGRT" for a real-time signal, "SIG?" for no signal. Static memory. */
 const char *ending_signal_name(int signal);

@@ -100,6 +100,22 @@ static bool is_dots(const char *name)
 	return name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0));
 }
 
+static int cannot_look(struct walk *walk, int error)
+{
+	errno = error;
+	return csn_fail(walk->err, -error, "workspace", "cannot look for files to hide in %s: %m",
+			walk->plan->workspace.host);
+}
+
+/* A folder beneath the workspace that is not ours to enter, or is none any more, is not entered
+ * inside either. Anything else (no descriptors, a bad disk) would leave one that nobody looked
+ * into, and what it holds would be seen. */
+static bool may_skip(const struct stack *stack, int error)
+{
+	return stack->depth > 0 &&
+	       (error == EACCES || error == ENOENT || error == ENOTDIR || error == ELOOP);
+}
+
 static int push(struct walk *walk, struct stack *stack, int dir_fd, const char *name, size_t size)
 {
 	struct level *level = &stack->levels[stack->depth];
@@ -112,7 +128,7 @@ static int push(struct walk *walk, struct stack *stack, int dir_fd, const char *
 		return -ENOMEM;
 	level->fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (level->fd < 0)
-		return 0; /* unreadable for us: unreadable inside */
+		return may_skip(stack, errno) ? 0 : cannot_look(walk, errno);
 	level->path_size = size;
 	level->at = level->end = 0;
 	stack->depth++;
@@ -124,32 +140,32 @@ static void pop(struct stack *stack)
 	fd_cleanup(&stack->levels[--stack->depth].fd);
 }
 
-/* The next entry of the topmost folder, NULL at its end. */
-static const struct entry *next_entry(struct level *level)
+/* The next entry of the topmost folder. 1, 0 at its end, or a negative errno. */
+static int next_entry(struct level *level, const struct entry **ret_entry)
 {
-	const struct entry *entry;
-
 	if (level->at == level->end) {
 		long n = syscall(SYS_getdents64, level->fd, level->bytes, READ_SIZE);
 
 		level->at = 0;
 		level->end = n > 0 ? (size_t)n : 0;
 		if (n <= 0)
-			return NULL;
+			return n < 0 ? -errno : 0;
 	}
-	entry = (const struct entry *)(level->bytes + level->at);
-	level->at += entry->size;
-	return entry;
+	*ret_entry = (const struct entry *)(level->bytes + level->at);
+	level->at += (*ret_entry)->size;
+	return 1;
 }
 
 static int step(struct walk *walk, struct stack *stack)
 {
 	struct level *level = &stack->levels[stack->depth - 1];
-	const struct entry *entry = next_entry(level);
+	const struct entry *entry = NULL;
 	size_t size = level->path_size, n;
-	int r;
+	int r = next_entry(level, &entry);
 
-	if (!entry) {
+	if (r < 0 && r != -ENOENT) /* ENOENT: removed while it was read */
+		return cannot_look(walk, -r);
+	if (r <= 0) {
 		pop(stack);
 		return 0;
 	}

@@ -61,6 +61,29 @@ static int look(int dir_fd, const char *name)
 	return S_ISDIR(st.st_mode);
 }
 
+/* Is it a name that is frozen already, or beneath one? Our own placeholder is closed to us too. */
+static bool is_frozen(const struct work *work, const char *path)
+{
+	for (size_t i = 0; i < work->frozen.count; i++) {
+		size_t n = strlen(work->frozen.items[i]);
+
+		if (strncmp(path, work->frozen.items[i], n) == 0 &&
+		    (path[n] == 0 || path[n] == '/'))
+			return true;
+	}
+	return false;
+}
+
+/* Only if there is room to remember it: 0, -E2BIG, or the errno of mkdir. */
+static int make_placeholder(struct work *work, int *parent_fd, const char *name)
+{
+	if (work->protect->placeholder_count == PROTECT_MAX)
+		return -E2BIG;
+	if (mkdirat(*parent_fd, name, 0555) < 0)
+		return -errno;
+	return add_placeholder(work->protect, parent_fd, name);
+}
+
 /* Walks `path`; what is missing becomes a placeholder. The frozen point is the first of those,
  * or the whole path when all of it exists. */
 static int protect_one(struct work *work, const char *path)
@@ -69,6 +92,8 @@ static int protect_one(struct work *work, const char *path)
 	const char *at = path;
 	char name[256];
 
+	if (is_frozen(work, path))
+		return 0;
 	for (;;) {
 		size_t n = strcspn(at, "/"), upto = (size_t)(at - path) + n;
 		int state, next_fd;
@@ -78,11 +103,12 @@ static int protect_one(struct work *work, const char *path)
 		memcpy(name, at, n);
 		name[n] = 0;
 		state = look(dir_fd, name);
-		if (state == -ENOENT && mkdirat(dir_fd, name, 0555) == 0) {
-			int r = add_placeholder(work->protect, &dir_fd, name);
-
-			return r < 0 ? r : add(work, &work->frozen, path, upto);
-		}
+		if (state == -ENOENT)
+			state = make_placeholder(work, &dir_fd, name);
+		if (state == -E2BIG)
+			return state;
+		if (dir_fd < 0) /* the placeholder has it now */
+			return add(work, &work->frozen, path, upto);
 		if (state < 0)
 			return add(work, &work->not_enforced, path, strlen(path));
 		if (at[n] == 0)

@@ -24,7 +24,8 @@ struct search {
 	const struct plan *plan;
 	struct arena *arena;
 	const char *home;
-	const char **parts; /* what is shown */
+	const char *real_home; /* the same behind its links; NULL: none, or not there */
+	const char **parts;    /* what is shown */
 	size_t part_count;
 	const char **paths;
 	size_t count; /* of prefixes */
@@ -92,7 +93,8 @@ static bool prefix_of(const struct search *search, const char *program, char *re
 	memcpy(ret_prefix, program, n);
 	ret_prefix[n] = 0;
 	/* Not a home directory, nor anything that contains one, nor a folder right beneath /. */
-	if (search->home && path_is_beneath(search->home, ret_prefix))
+	if ((search->home && path_is_beneath(search->home, ret_prefix)) ||
+	    (search->real_home && path_is_beneath(search->real_home, ret_prefix)))
 		return false;
 	return strchr(ret_prefix + 1, '/');
 }
@@ -111,10 +113,15 @@ static int add_part(struct search *search, const char *prefix, const char *name)
 	return 0;
 }
 
+static bool is_right_beneath(const char *folder, const char *prefix)
+{
+	return folder && path_is_beneath(prefix, folder) && !strchr(path_tail(prefix, folder), '/');
+}
+
 static bool is_right_beneath_home(const struct search *search, const char *prefix)
 {
-	return search->home && path_is_beneath(prefix, search->home) &&
-	       !strchr(path_tail(prefix, search->home), '/');
+	return is_right_beneath(search->home, prefix) ||
+	       is_right_beneath(search->real_home, prefix);
 }
 
 static int add_prefix(struct search *search, const char *prefix)
@@ -240,7 +247,7 @@ int toolchain_find(const struct toolchain_request *request, struct arena *arena,
 				 .arena = arena,
 				 .home = env_value(request->caller_env, "HOME") };
 	const char *name = request->argv ? request->argv[0] : NULL;
-	char absolute[PATH_MAX], home[PATH_MAX];
+	char absolute[PATH_MAX], home[PATH_MAX], real_home[PATH_MAX];
 	int r = 0;
 
 	search.parts = arena_array(arena, PARTS_MAX + 1, sizeof *search.parts);
@@ -250,6 +257,8 @@ int toolchain_find(const struct toolchain_request *request, struct arena *arena,
 	/* Without a trailing slash, or it would be compared wrongly. */
 	if (search.home && path_normalize(search.home, home, sizeof home) >= 0)
 		search.home = home;
+	/* Programs are followed through links, so where home really is counts too. */
+	search.real_home = search.home ? realpath(search.home, real_home) : NULL;
 	if (name && strchr(name, '/') && name[0] != '/')
 		name = path_join(request->cwd, name, absolute, sizeof absolute) < 0 ? NULL
 										    : absolute;

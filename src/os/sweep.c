@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-enum { ROUNDS = 200, DEPTH = 64, CLEAN_ROUNDS = 3 };
+enum { ROUNDS = 200, DEPTH = 64, CLEAN_ROUNDS = 3, CHILD_LOOKS = 50 };
 
 /* The parent in /proc/PID/stat: the second field after the name's closing parenthesis. */
 static pid_t parent_of(pid_t pid)
@@ -77,7 +77,36 @@ unsigned sweep_signal(int signal_number, const pid_t *spared)
 	return seen;
 }
 
-/* Reaps every child but the spared ones, which somebody else waits for. */
+/*
+ * The calling process's children, as the kernel lists them in one go (CONFIG_PROC_CHILDREN); all
+ * but the spared ones are killed and, if they are dead already, reaped. A chain that forks and
+ * exits is always among them: whoever lost its parent is ours. Returns how many there were, -1
+ * where there is no such list.
+ */
+static int kill_children(const pid_t *spared)
+{
+	_cleanup_fd_ int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+	char text[4096];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	int seen = 0;
+
+	if (n < 0)
+		return -1;
+	text[n] = 0;
+	for (char *at = text, *end; (end = strchr(at, ' ')); at = end + 1) {
+		uint64_t pid;
+
+		*end = 0;
+		if (str_parse_u64(at, INT32_MAX, &pid) < 0 || is_spared((pid_t)pid, spared))
+			continue;
+		kill((pid_t)pid, SIGKILL);
+		waitpid((pid_t)pid, NULL, WNOHANG);
+		seen++;
+	}
+	return seen;
+}
+
+/* Where the list is missing: every dead child up to the first that somebody else waits for. */
 static void reap(const pid_t *spared)
 {
 	siginfo_t info;
@@ -91,12 +120,27 @@ static void reap(const pid_t *spared)
 	}
 }
 
+/* A look at the children costs little, so a fast chain meets many before /proc is read again. */
+static int kill_children_often(const pid_t *spared)
+{
+	int seen = 1;
+
+	for (int look = 0; look < CHILD_LOOKS && seen > 0; look++)
+		seen = kill_children(spared);
+	return seen;
+}
+
 void sweep_kill(const pid_t *spared)
 {
 	int clean = 0;
 
 	for (int round = 0; round < ROUNDS && clean < CLEAN_ROUNDS; round++) {
+		int children = kill_children_often(spared);
+
+		if (children == 0)
+			return; /* nobody's orphan is elsewhere: nobody is left */
 		clean = sweep_signal(SIGKILL, spared) == 0 ? clean + 1 : 0;
-		reap(spared);
+		if (children < 0)
+			reap(spared);
 	}
 }

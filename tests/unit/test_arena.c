@@ -47,6 +47,9 @@ static void test_overflow(void)
 	CHECK(!arena_alloc(&arena, SIZE_MAX - 8));
 	CHECK(!arena_copy(&arena, "x", SIZE_MAX));
 	CHECK(arena.used == 0);
+	arena_init(&arena, SIZE_MAX); /* no quota: rounding up must not make it small */
+	CHECK(!arena_alloc(&arena, SIZE_MAX - 8) && !arena_alloc(&arena, SIZE_MAX));
+	CHECK(!arena_alloc(&arena, SIZE_MAX - 15) && !arena_alloc(&arena, SIZE_MAX - 40));
 }
 
 static void test_zeroed_and_aligned(void)

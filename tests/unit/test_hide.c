@@ -3,6 +3,8 @@
 
 #include "workspace.h"
 
+#include <sys/resource.h>
+
 static const char *const *found;
 
 static int find(const char **patterns)
@@ -147,6 +149,28 @@ static void out_of_memory(void)
 	}
 }
 
+/* What was not looked into would be seen: no descriptors, or no workspace, is an error. */
+static void cannot_look(void)
+{
+	struct rlimit limit = { .rlim_cur = 20, .rlim_max = 20 };
+	char path[200] = ".", link[80];
+
+	make_workspace();
+	snprintf(link, sizeof link, "%s/link", workspace);
+	CHECK(symlink(".", link) == 0);
+	plan.workspace.host = link;
+	CHECK(FIND(".env") < 0 && strstr(err.text, "/link"));
+	plan.workspace.host = "/no/such/folder";
+	CHECK(FIND(".env") == -ENOENT && strstr(err.text, "/no/such/folder"));
+	plan.workspace.host = workspace;
+	for (int depth = 0; depth < 40; depth++) {
+		snprintf(path + strlen(path), sizeof path - strlen(path), "/d");
+		make_folder(path);
+	}
+	CHECK(FIND(".env") == 0);
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0 && FIND(".env") == -EMFILE);
+}
+
 /* No descriptor is left open, whatever the end was. */
 static void descriptors_close(void)
 {
@@ -175,6 +199,7 @@ static const struct tap_test tests[] = {
 	{ "too deep a tree is refused", too_deep },
 	{ "paths that are too long are refused", long_paths },
 	{ "out of memory is an error", out_of_memory },
+	{ "what cannot be looked into is an error", cannot_look },
 	{ "descriptors close", descriptors_close },
 };
 

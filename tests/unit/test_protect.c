@@ -52,6 +52,17 @@ static void absent(void)
 	CHECK(!exists(".git/hooks") && !exists(".envrc") && !exists("a") && exists(".git"));
 }
 
+/* Two names beneath one that is absent: its placeholder holds them both. */
+static void absent_together(void)
+{
+	make_workspace();
+	CHECK(OPEN(".git/hooks", ".git/config") == 0);
+	expect_list(protect.frozen, ".git ");
+	expect_list(protect.not_enforced, "");
+	close_names();
+	CHECK(!exists(".git"));
+}
+
 /* Only an empty folder is ours: what somebody put there meanwhile stays. */
 static void used_meanwhile(void)
 {
@@ -201,7 +212,7 @@ static void too_many(void)
 	}
 	CHECK(open_names(names) < 0 && err.text[0]);
 	close_names();
-	CHECK(!exists("name-0") && !exists("name-63"));
+	CHECK(!exists("name-0") && !exists("name-63") && !exists("name-64"));
 	names[PROTECT_MAX] = NULL;
 	CHECK(open_names(names) == 0 && protect.placeholder_count == PROTECT_MAX);
 	close_names();
@@ -210,6 +221,7 @@ static void too_many(void)
 
 AS_BOTH(present)
 AS_BOTH(absent)
+AS_BOTH(absent_together)
 AS_BOTH(used_meanwhile)
 AS_BOTH(moved_meanwhile)
 AS_BOTH(links)
@@ -217,6 +229,7 @@ AS_BOTH(links)
 static const struct tap_test tests[] = {
 	BOTH_ROWS(present, "what is there is frozen"),
 	BOTH_ROWS(absent, "what is not there gets a placeholder, for a while"),
+	BOTH_ROWS(absent_together, "names beneath one that is not there share its placeholder"),
 	BOTH_ROWS(used_meanwhile, "only our own empty folders are removed"),
 	BOTH_ROWS(moved_meanwhile, "a placeholder is found where its folder went"),
 	BOTH_ROWS(links, "names behind links are listed as not enforced"),

@@ -5,6 +5,7 @@
  */
 #include "os/sweep.h"
 
+#include "base/clock.h"
 #include "own_space.h"
 
 #include <stdatomic.h>
@@ -141,17 +142,10 @@ static void run_chain(void)
 	_exit(0);
 }
 
-static bool is_quiet(void)
-{
-	int links = shared->links;
-
-	usleep(20000);
-	return shared->links == links && waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
-}
-
 static void chains(void)
 {
-	int sweeps = 0, links;
+	uint64_t begin;
+	int links;
 
 	start();
 	for (int i = 0; i < CHAINS; i++)
@@ -159,20 +153,23 @@ static void chains(void)
 			run_chain();
 	for (int i = 0; i < 1000 && shared->links < 50; i++)
 		usleep(1000);
-	/* A reading of /proc can miss a chain three times in a row: seldom, and not for long. */
-	do
-		sweep_kill(0);
-	while (++sweeps < 10 && !is_quiet());
+	begin = clock_now_ms();
+	sweep_kill(0);
 	links = shared->links;
+	usleep(50000);
+	printf("# %d links, %d ms\n", links, (int)(clock_now_ms() - begin));
 	shared->stops = true;
-	printf("# %d links, %d sweeps\n", links, sweeps);
-	CHECK(links < LINKS_MAX && is_quiet()); /* it was the sweep that ended them */
+	CHECK(clock_now_ms() - begin < 10000);
+	CHECK(links < LINKS_MAX); /* it was the sweep that ended them */
+	CHECK(shared->links == links);
+	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
 }
 
 /* One child and what is beneath it stays, and stays to be waited for. */
 static void spared(void)
 {
 	pid_t kept;
+	siginfo_t info;
 	int status;
 
 	start();
@@ -196,8 +193,10 @@ static void spared(void)
 	sweep_kill((const pid_t[]){ kept, 0 });
 	CHECK(sweep_signal(0, 0) == 2);
 	CHECK(kill(kept, SIGKILL) == 0);
+	CHECK(waitid(P_PID, (id_t)kept, &info, WEXITED | WNOWAIT) == 0);
+	sweep_kill((const pid_t[]){ kept, 0 }); /* dead but not waited for; its child is ours now */
+	CHECK(kill(shared->pids[1], 0) < 0 && errno == ESRCH);
 	CHECK(waitpid(kept, &status, 0) == kept && WIFSIGNALED(status));
-	sweep_kill((const pid_t[]){ kept, 0 }); /* its child is ours now */
 	expect_none_left();
 }
 

@@ -173,6 +173,24 @@ static void home_is_never_taken(void)
 	}
 }
 
+/* HOME may be a link: a program in it is followed to where it really lies. */
+static void home_by_a_link(void)
+{
+	start();
+	make_program("/mnt/users/alice/bin/tool", "\177ELF");
+	make_program("/mnt/users/alice/src/secret", "");
+	make_program("/mnt/users/alice/.local/bin/other", "\177ELF");
+	make_program("/mnt/users/alice/.local/share/keyrings/login", "secret");
+	make_link("/mnt/me", "users/alice");
+	home = "HOME=/mnt/me";
+	find("tool", "PATH=/mnt/me/bin");
+	expect(found.prefixes, "");
+	find("tool", "PATH=/mnt/users/alice/bin");
+	expect(found.prefixes, "");
+	find("other", "PATH=/mnt/users/alice/.local/bin");
+	expect(found.prefixes, "/mnt/users/alice/.local/bin ");
+}
+
 /* A project's first line may name any program of the caller's: what lies beside its bin stays shut.
  */
 static void only_parts(void)
@@ -240,6 +258,7 @@ static const struct tap_test tests[] = {
 	{ "a pipe is not waited for", a_pipe_is_not_waited_for },
 	BOTH_ROWS(home_is_never_taken, "a home directory itself is never taken"),
 	{ "only parts of a prefix are shown", only_parts },
+	{ "nor is it by a link", home_by_a_link },
 	{ "only what lies in a bin folder", bin_folders_only },
 	{ "no program, no memory", odd_calls },
 };
