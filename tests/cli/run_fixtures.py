@@ -21,7 +21,9 @@ __all__ = ["Box", "Run", "PYTHON", "USER_UID", "LANDLOCK", "LOCAL", "box", "far_
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PYTHON = "/usr/bin/python3"
-USER_UID = 54322  # an ordinary user without an account; tests started by root become him
+# An ordinary user without an account, whom tests started by root become; another one in each test
+# run, so that two of them at once do not take each other's processes for their own.
+USER_UID = 200000 + os.getpid() % 100000
 LANDLOCK = "version: 1\ntier: auto\nbackend: landlock\n"
 LOCAL = "version: 1\ntier: local\n"
 

@@ -10,9 +10,9 @@ from run_fixtures import *
 
 HERE = pathlib.Path(__file__).resolve().parent
 ENDS = ["garbage", "close_at_once", "crash", "half_frame_closed", "oversized", "too_long", "empty_frames", "twice_ready",
-        "reply_first", "other_ref", "data_first", "overrun", "big_piece", "other_stream", "our_message", "unknown",
+        "reply_first", "other_ref", "data_first", "big_piece", "other_stream", "our_message", "unknown",
         "bad_exit", "wrong_version", "deep", "wide", "long_list", "compressed"]
-WAITS = ["silent", "half_frame", "deaf_after_ready", "facts", "windows", "bye", "closed_stream"]  # only a clock ends these
+WAITS = ["overrun", "silent", "half_frame", "deaf_after_ready", "facts", "windows", "bye", "closed_stream"]  # a clock or a limit ends these
 SHORT = "version: 1\nlimits: {startup: 700ms, command: 700ms}\n"
 LANDLOCK_SHORT = LANDLOCK + "limits: {startup: 700ms, command: 700ms}\n"
 

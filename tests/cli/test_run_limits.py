@@ -104,7 +104,6 @@ def test_threads_are_processes(box):
     assert 5 <= int(run.text) <= 21, run
 
 
-@pytest.mark.xfail(strict=True, reason="monitor/limits: on_violation: kill does not end a run for refused processes")
 def test_processes_under_kill(root_box):
     policy = "version: 1\nlimits: {processes: 12}\non_violation: kill\n"
     run = root_box.python("import os, time\nfor _ in range(40):\n    try:\n        if os.fork() == 0: time.sleep(20); os._exit(0)\n"
@@ -112,7 +111,6 @@ def test_processes_under_kill(root_box):
     assert (run.status, run.reason) == (137, "processes") and run.events == {"ProcessLimitViolation"}, run
 
 
-@pytest.mark.xfail(strict=True, reason="monitor/limits: on_violation: kill does not end a run for a full scratch")
 def test_scratch_under_kill(box):
     policy = "version: 1\nscratch: {size: 4MiB}\non_violation: kill\n"
     run = box.sh("head -c 8000000 /dev/zero >/tmp/x; sleep 2; echo survived", policy=policy)
@@ -145,7 +143,6 @@ def test_open_files(box):
     assert run.text.split() == ["200", "200"], run
 
 
-@pytest.mark.xfail(strict=True, reason="launch: open_files binds the launch itself, which wants descriptors from 64 on")
 @pytest.mark.parametrize("count", [16, 64])
 def test_few_open_files(box, count):
     run = box.sh("ulimit -n", flags=["-l", f"open_files={count}"])

@@ -38,7 +38,8 @@ def test_environment_is_ours_alone(box):
     seen = look(box, env={"SECRET": "x", "LD_PRELOAD": "", "BASH_ENV": "/etc/profile", "NO_COLOR": "1", "TZ": "UTC"})["env"]
     expected = {"HOME": "/tmp/home", "USER": "sandbox", "LOGNAME": "sandbox", "TMPDIR": "/tmp", "SHELL": "/bin/bash",
                 "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "NO_COLOR": "1", "TZ": "UTC",
-                "GIT_OPTIONAL_LOCKS": "0", "PYTHONDONTWRITEBYTECODE": "1", "CAISSON": "1"}
+                "GIT_OPTIONAL_LOCKS": "0", "PYTHONDONTWRITEBYTECODE": "1", "CAISSON": "1",
+                "NO_UPDATE_NOTIFIER": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "npm_config_update_notifier": "false"}
     assert {name: seen.get(name) for name in expected} == expected
     others = set(seen) - set(expected) - {"PWD", "LC_CTYPE"}
     assert all(name.startswith("XDG_") and seen[name].startswith("/tmp/home/") for name in others), others

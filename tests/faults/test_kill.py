@@ -92,6 +92,9 @@ def test_the_check_sees_what_is_left():
     assert killing.gone_within(2, killing.survivors)[1] == []
 
 
+TOO_EARLY = "monitor/run_end: the sweep does not wait until the killed agent's children are the monitor's"
+
+
 # ---- each part, while the command runs ---------------------------------------------------------
 
 @each_wall
@@ -125,7 +128,10 @@ def test_agent_killed(watched, policy):
     assert result["termination"]["reason"] == "lost" and result["error"]["text"], result
 
 
-@each_wall
+@pytest.mark.parametrize("policy", [
+    pytest.param(None, id="process"),
+    pytest.param(LANDLOCK, id="landlock", marks=pytest.mark.xfail(reason=TOO_EARLY)),  # a race: not strict
+])
 def test_agent_stopped_meets_the_clock(watched, policy):
     process = up(watched, policy=policy, flags=[*flags_for(policy), "--timeout", "600ms"])
     killing.kill(killing.wall_of(process.pid), signal.SIGSTOP)
@@ -234,13 +240,9 @@ def traced(box, tool, where, flags, **more):
 
 
 LEFT_BEFORE = "monitor/run: what the cleaner would remove is made before there is a cleaner"
-SWEPT = "monitor/run_end: the sweep of a wall without namespaces kills the cleaner too"
 
 
-@pytest.mark.parametrize("policy", [
-    pytest.param(None, id="process"),
-    pytest.param(LANDLOCK, id="landlock", marks=pytest.mark.xfail(strict=True, reason=SWEPT)),
-])
+@each_wall
 def test_killed_at_each_stop(watched, kill_at, policy):
     """Evenly spread over a run's life with a cleaner; what comes before has a test of its own."""
     flags = [*flags_for(policy), *(watched.policy(policy) if policy else [])]
@@ -267,6 +269,24 @@ def test_killed_before_the_cleaner(watched, kill_at, policy):
     assert killing.gone_within(1, lambda: placeholders(watched))[1] == []
     time.sleep(0.6)  # dead_scratch() looks at folders of that age
     assert killing.dead_scratch(watched.tmp_before) == []
+
+
+HELPER = "backend/process: root's helper sets its parent-death signal after the monitor may have died, and stays"
+
+
+@pytest.mark.xfail(reason=HELPER)  # a race: not strict
+def test_killed_as_the_helper_begins(root_box, groups, kill_at):
+    """Its copy of the cleaner's pipe keeps the cleaner waiting too: then nothing is ever removed."""
+    root_box.groups, left = groups, []
+    for _ in range(10):
+        traced(root_box, kill_at, "forked2", ["--rw"])
+        left += killing.gone_within(1, killing.survivors)[1]
+        for pid in killing.family(os.getpid()):
+            killing.kill(pid)
+        killing.gone_within(1, killing.survivors)
+        for path in placeholders(root_box):
+            shutil.rmtree(root_box.ws / path)
+    assert not left, left
 
 
 # ---- random instants --------------------------------------------------------------------------
