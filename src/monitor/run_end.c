@@ -25,8 +25,11 @@ static void sweep_wall(struct run *run)
 	const pid_t spared[] = { run->wall.pid, run->cleaner.pid > 0 ? run->cleaner.pid : 0, 0 };
 
 	shutdown(run->wall.stream, SHUT_RDWR);
-	if (poll(&end, 1, SWEEP_MS) == 0)
+	if (poll(&end, 1, SWEEP_MS) == 0) {
 		sys_pidfd_signal(run->wall.pidfd, SIGKILL);
+		/* Its children are ours only when it is gone; until then the sweep spares them. */
+		poll(&end, 1, SWEEP_MS);
+	}
 	sweep_kill(spared);
 }
 

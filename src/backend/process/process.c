@@ -99,13 +99,14 @@ static int make_userns(struct wall *wall, struct csn_error *err)
 	uid_t uid = wall->kernel_uid;
 	int fd = -1, r;
 	char path[64];
-	pid_t pid = sys_clone(CLONE_NEWUSER, NULL, -1);
+	pid_t monitor = getpid(), pid = sys_clone(CLONE_NEWUSER, NULL, -1);
 
 	if (pid < 0)
 		return csn_fail(err, pid, "namespaces", "cannot make a user namespace");
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-		pause();
+		if (getppid() == monitor) /* it may have died before the line above */
+			pause();
 		_exit(0);
 	}
 	r = write_maps(pid, 0, uid, uid);
