@@ -1,8 +1,7 @@
 /*
  * kill_at N|fork|forked2 COMMAND…: runs COMMAND and kills it at its Nth entry to or return from the
  * kernel, where it asks for its first child, or as soon as it has its second; "0" only counts. What
- * COMMAND forks is not followed. Prints the number of stops on descriptor 9, or on standard output
- * where there is none.
+ * COMMAND forks is not followed. Prints the number of stops.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -65,7 +64,6 @@ int main(int argc, char **argv)
 		else
 			ptrace(PTRACE_SYSCALL, pid, 0, signal);
 	}
-	if (dprintf(9, "%ld\n", count) < 0)
-		printf("%ld\n", count);
+	printf("%ld\n", count);
 	return 0;
 }
