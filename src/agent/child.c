@@ -20,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/agent_fds.h"
@@ -28,13 +29,21 @@
 #include "os/profile.h"
 #include "os/sys.h"
 
+/* Ignored signals stay ignored across exec: `yes | head` would never end. By the raw call, since
+ * libc keeps some numbers to itself; a kernel's sigaction of zeros is SIG_DFL. */
+static void default_signals(void)
+{
+	static const unsigned long none[4];
+
+	for (int number = 1; number < NSIG; number++)
+		syscall(SYS_rt_sigaction, number, none, NULL, sizeof *none);
+}
+
 static int own_session(struct child *child)
 {
 	sigset_t none;
 
-	/* Ignored signals stay ignored across exec: `yes | head` would never end. */
-	for (int number = 1; number < NSIG; number++)
-		signal(number, SIG_DFL);
+	default_signals();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || setsid() < 0)
