@@ -150,12 +150,20 @@ class Groups:
         self.known |= set(self.left())
 
     def close(self):
+        """Removes them, and those of test runs that were killed; a group is busy until its last process is gone."""
+        gone_within(3, lambda: [str(folder) for folder in self.folders if not remove_groups(folder)])
         for folder in self.folders:
-            for path in sorted(folder.rglob("*"), reverse=True):
-                with contextlib.suppress(OSError):
-                    path.rmdir()
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+            for path in folder.parent.glob("csn-faults-*"):
+                if not os.path.exists(f"/proc/{path.name.rsplit('-', 1)[1]}"):
+                    remove_groups(path)
+
+
+def remove_groups(folder):
+    """True when it is gone, with all groups in it."""
+    for top, _, _ in os.walk(folder, topdown=False):
+        with contextlib.suppress(OSError):
+            os.rmdir(top)
+    return not folder.exists()
 
 
 def gone_within(seconds, *checks):
