@@ -12,7 +12,7 @@ int privs_set_ids(uid_t uid, gid_t gid);
 /* Empties the bounding set, which needs CAP_SETPCAP: before ids are given up. 0 or -errno. */
 int privs_drop_bounding(void);
 
-/* Empties every other capability set: bounding, ambient, inheritable, permitted, effective. 0 or
+/* Empties every other capability set: ambient, inheritable, permitted, effective. 0 or
  * -errno.
  */
 int privs_drop_caps(void);
