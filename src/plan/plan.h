@@ -162,6 +162,20 @@ int plan_within(const struct plan *child, const struct plan *parent, struct csn_
  */
 int plan_rebase(const char *pattern, const char *tail, const char **ret_pattern);
 
+/* A setting that `caisson run` does not carry out. */
+struct plan_gap {
+	const char *key; /* "limits.idle" */
+	const char *why; /* a clause for people */
+	bool is_refused; /* the run is refused for it; else it goes on as if it were not there */
+	bool (*is_set)(const struct plan *plan);
+};
+
+/*
+ * The settings of this plan that a run of one command does not carry out, one at each call:
+ * *at is 0 at first. NULL: no more.
+ */
+const struct plan_gap *plan_gap_next(const struct plan *plan, size_t *at);
+
 /* Is `text` in the NULL-terminated list? */
 bool plan_has(const char *const *list, const char *text);
 

@@ -24,10 +24,28 @@ static int add_place(const struct policy *policy, struct policy_mark mark, struc
 	return buf_printf(buf, "%s:%u:%u", policy->name, mark.line, mark.column);
 }
 
+static const struct plan_gap *gap_of(const struct plan *plan, const char *key)
+{
+	const struct plan_gap *gap;
+	size_t at = 0;
+
+	while ((gap = plan_gap_next(plan, &at)))
+		if (str_is(gap->key, key))
+			return gap;
+	return NULL;
+}
+
+static int add_gap(const struct plan_gap *gap, struct buf *buf)
+{
+	return buf_printf(buf, gap->is_refused ? "; refused by run: %s" : "; no effect on run: %s",
+			  gap->why);
+}
+
 static int explain_key(const struct policy *policy, const struct plan *plan, size_t id,
 		       struct buf *buf)
 {
 	const struct key *key = &policy_keys[id];
+	const struct plan_gap *gap = gap_of(plan, key->path);
 	const char *where = last_note(plan, key->path);
 	int code = buf_printf(buf, "%s: ", key->path);
 
@@ -41,6 +59,8 @@ static int explain_key(const struct policy *policy, const struct plan *plan, siz
 		code = add_place(policy, policy->values[id].mark, buf);
 	else if (code == 0)
 		code = buf_add_text(buf, where ? where : "built-in");
+	if (code == 0 && gap)
+		code = add_gap(gap, buf);
 	return code < 0 ? code : buf_add_byte(buf, '\n');
 }
 
@@ -81,4 +101,50 @@ int policy_explain(const struct policy *policy, const struct plan *plan, struct 
 		if (policy_keys[id].width)
 			code = explain_key(policy, plan, id, ret_text);
 	return code < 0 || !policy ? code : explain_rules(policy, ret_text);
+}
+
+/* Enough of a plan for plan_gap_next(): what the file says, decided by nobody. */
+static void take_values(const struct policy *policy, struct plan *plan)
+{
+	static const char *some_gates[] = { "a gate", NULL };
+
+	for (size_t id = 0; id < KEY_COUNT; id++) {
+		const struct policy_value *value = &policy->values[id];
+		enum key_kind kind = policy_keys[id].kind;
+
+		if (value->is_set && (kind == KIND_CHOICE || kind == KIND_TIME))
+			key_store(&policy_keys[id], plan, value->number);
+	}
+	plan->needs_approval |= policy->values[KEY_TIER].approval;
+	plan->image = policy->values[KEY_CONTAINER_IMAGE].text;
+	if (policy->values[KEY_GATES].count)
+		plan->gates = some_gates;
+}
+
+int policy_remarks(const struct policy *policy, struct buf *ret_text)
+{
+	const struct plan_gap *gap;
+	struct plan plan;
+	size_t at = 0;
+	int code = plan_init(&plan, TIER_BALANCED);
+
+	if (code < 0)
+		return code;
+	take_values(policy, &plan);
+	while (code == 0 && (gap = plan_gap_next(&plan, &at))) {
+		const struct policy_value *value = &policy->values[key_find(gap->key)];
+
+		/* A tier's name may ask for approval without that key. */
+		code = add_place(policy,
+				 value->is_set ? value->mark : policy->values[KEY_TIER].mark,
+				 ret_text);
+		if (code == 0)
+			code = buf_printf(ret_text, ": %s", gap->key);
+		if (code == 0)
+			code = add_gap(gap, ret_text);
+		if (code == 0)
+			code = buf_add_byte(ret_text, '\n');
+	}
+	plan_done(&plan);
+	return code;
 }

@@ -131,6 +131,26 @@ static int take_allow(struct decision *d)
 	return 0;
 }
 
+/*
+ * A list of hosts without its mode says nothing: from flags it is a slip, and the file's own
+ * goes with a mode that a flag made stricter.
+ */
+static int settle_allow(struct decision *d)
+{
+	if (!d->plan->allow[0] || d->plan->network == NETWORK_ALLOW)
+		return 0;
+	if (d->by_flag[KEY_NETWORK_ALLOW])
+		return csn_fail(d->err, -EINVAL, "policy",
+				"--allow names hosts and --network %s reaches none of them; leave "
+				"one of the two out",
+				plan_network_name(d->plan->network));
+	d->plan->allow = arena_array(&d->plan->arena, 1, sizeof *d->plan->allow);
+	if (!d->plan->allow)
+		return decide_no_memory(d);
+	d->by_flag[KEY_NETWORK_ALLOW] = "--network";
+	return 0;
+}
+
 /* KEY=VALUE; KEY as in `limits:`, and `scratch`. */
 static int take_limit(struct decision *d, const char *text)
 {
@@ -525,8 +545,9 @@ static int note_tier(struct decision *d)
 int decide_flags(struct decision *d)
 {
 	static int (*const steps[])(struct decision *) = {
-		check_request, note_tier, raise_approval,   take_texts,  take_allow,  take_limits,
-		raise_budget,  take_env,  narrow_workspace, check_flags, take_mounts,
+		check_request, note_tier,        raise_approval, take_texts,
+		take_allow,    settle_allow,     take_limits,    raise_budget,
+		take_env,      narrow_workspace, check_flags,    take_mounts,
 	};
 	int code = 0;
 

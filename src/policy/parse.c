@@ -114,6 +114,21 @@ static int load_section(struct policy *policy, const struct policy_source *sourc
 	return 0;
 }
 
+/* Hosts that no mode lets through would read like a permission and be none. */
+static int check_allow(const struct policy *policy, const struct policy_source *source)
+{
+	const struct policy_value *allow = &policy->values[KEY_NETWORK_ALLOW];
+	const struct policy_value *mode = &policy->values[KEY_NETWORK_MODE];
+	enum plan_network network = mode->is_set ? (enum plan_network)mode->number : NETWORK_NONE;
+
+	if (allow->count == 0 || network == NETWORK_ALLOW)
+		return 0;
+	return node_fail(source->err, source->name, allow->mark,
+			 "network.allow names hosts and under network.mode %s it says nothing, "
+			 "expected mode: allow beside it, or allow: []",
+			 plan_network_name(network));
+}
+
 static int load(struct policy *policy, const struct policy_source *source)
 {
 	const struct node *root = policy->root;
@@ -131,7 +146,7 @@ static int load(struct policy *policy, const struct policy_source *source)
 	if (!policy->values[KEY_VERSION].is_set)
 		return node_fail(source->err, source->name, root->mark,
 				 "no version, expected version: 1");
-	return 0;
+	return check_allow(policy, source);
 }
 
 static int no_memory(const struct policy_source *source)

@@ -102,6 +102,12 @@ int policy_decide(const struct policy *policy, const struct policy_request *requ
 /* Explains a decided plan rule by rule, one line each: value, where it comes from. */
 int policy_explain(const struct policy *policy, const struct plan *plan, struct buf *ret_text);
 
+/*
+ * What a parsed file says and a run does not do (plan_gap_next()), one line each:
+ * "FILE:LINE:COLUMN: limits.idle; no effect on run: …". Nothing where all of it works.
+ */
+int policy_remarks(const struct policy *policy, struct buf *ret_text);
+
 /* The plan as a policy file that would produce it (`policy show --effective`). */
 int policy_render(const struct plan *plan, struct buf *ret_yaml);
 

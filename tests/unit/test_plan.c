@@ -349,6 +349,40 @@ static void test_within(void)
 	CHECK(wrong == 0);
 }
 
+/* Each limit by itself: one that is forgotten would let a child outgrow its parent. */
+static void test_every_limit_within(void)
+{
+	static const size_t limits[] = {
+		offsetof(struct plan_limits, command_ms),
+		offsetof(struct plan_limits, budget_ms),
+		offsetof(struct plan_limits, startup_ms),
+		offsetof(struct plan_limits, idle_ms),
+		offsetof(struct plan_limits, cpu_milli),
+		offsetof(struct plan_limits, mem_bytes),
+		offsetof(struct plan_limits, processes),
+		offsetof(struct plan_limits, output_bytes),
+		offsetof(struct plan_limits, open_files),
+		offsetof(struct plan_limits, scratch_bytes),
+	};
+	struct plan child, parent;
+
+	CHECK(ARRAY_SIZE(limits) * sizeof(uint64_t) == sizeof(struct plan_limits));
+	CHECK(plan_init(&child, TIER_BALANCED) == 0 && plan_init(&parent, TIER_BALANCED) == 0);
+	child.limits.idle_ms = parent.limits.idle_ms = 1000;
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		uint64_t *value = (uint64_t *)((char *)&child.limits + limits[i]);
+
+		++*value;
+		printf("# at %zu\n", limits[i]);
+		CHECK(plan_within(&child, &parent, NULL) == -EPERM);
+		*value -= 2;
+		CHECK(plan_within(&child, &parent, NULL) == 0);
+		++*value;
+	}
+	plan_done(&child);
+	plan_done(&parent);
+}
+
 static void test_access_within(void)
 {
 	static const struct {
@@ -383,6 +417,7 @@ static const struct tap_test tests[] = {
 	{ "notes keep their order", test_notes },
 	{ "a child is never wider in any field", test_within },
 	{ "cow counts as ro", test_access_within },
+	{ "a child has no limit above its parent's", test_every_limit_within },
 };
 
 TAP_MAIN(tests)

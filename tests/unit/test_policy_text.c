@@ -122,6 +122,67 @@ static void test_explain(void)
 	policy_free(policy);
 }
 
+static const struct remark {
+	const char *yaml, *remarks; /* each line's beginning, in order */
+} remark_table[] = {
+	{ "version: 1\nlimits: {idle: 0}\nnetwork: {mode: loopback}\ngates: []\n", "" },
+	{ "version: 1\nlimits: {idle: none}\napproval: none\ncontainer: {image: null}\n", "" },
+	{ "version: 1\nlimits: {idle: 5s}\n", "p.yaml:2:16: limits.idle; no effect on run: \n" },
+	{ "version: 1\ntier: HumanApprove\n", "p.yaml:2:7: approval; refused by run: \n" },
+	{ "version: 1\napproval: required\n", "p.yaml:2:11: approval; refused by run: \n" },
+	{ "version: 1\nnetwork: {mode: allow, allow: [a.org]}\n",
+	  "p.yaml:2:17: network.mode; refused by run: \n" },
+	{ "version: 1\nnetwork: {mode: engine}\n",
+	  "p.yaml:2:17: network.mode; refused by run: \n" },
+	{ "version: 1\ngates: [ask]\ncontainer: {image: debian, rootless: required}\n",
+	  "p.yaml:3:20: container.image; no effect on run: \n"
+	  "p.yaml:3:38: container.rootless; no effect on run: \n"
+	  "p.yaml:2:8: gates; refused by run: \n" },
+};
+
+/* The reason of each line cut off: it is a clause for people. */
+static void without_reasons(struct buf *text, struct buf *ret_short)
+{
+	for (const char *line = buf_text(text); line && *line; line = strchr(line, '\n') + 1) {
+		const char *end = strstr(line, " run: ");
+
+		CHECK(end && end < strchr(line, '\n') && strchr(line, '\n') > end + 12);
+		CHECK(buf_add(ret_short, line, (size_t)(end - line) + 6) == 0);
+		CHECK(buf_add_byte(ret_short, '\n') == 0);
+	}
+}
+
+/* Whatever a file says and a run does not do is said, with its place; explain says the same. */
+static void test_remarks(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(remark_table); i++) {
+		const struct remark *row = &remark_table[i];
+		_cleanup_buf_ struct buf text = { .max = 1 << 16 }, heads = { .max = 1 << 16 };
+		struct policy_request request = { 0 };
+		struct policy *policy;
+		struct plan plan;
+		const struct plan_gap *gap;
+		size_t at = 0, gaps = 0, lines = 0;
+
+		printf("# row %zu\n", i);
+		decide(row->yaml, strlen(row->yaml), &request, &plan, &policy);
+		CHECK(policy_remarks(policy, &text) == 0);
+		without_reasons(&text, &heads);
+		CHECK(str_is(buf_text(&heads) ? buf_text(&heads) : "", row->remarks));
+		buf_clear(&text);
+		CHECK(policy_explain(policy, &plan, &text) == 0);
+		while ((gap = plan_gap_next(&plan, &at))) {
+			gaps++;
+			CHECK(strstr(buf_text(&text), gap->why));
+		}
+		for (const char *c = row->remarks; *c; c++)
+			lines += *c == '\n';
+		CHECK(gaps == lines);
+		plan_done(&plan);
+		policy_free(policy);
+	}
+}
+
 /* The template is the built-in policy, as it is and with every key uncommented. */
 static void test_template(void)
 {
@@ -276,6 +337,7 @@ static const struct tap_test tests[] = {
 	{ "what is rendered decides to the same plan", test_render_reads_back },
 	{ "rendered values are exact", test_render_values },
 	{ "explain names file, flag and built-in", test_explain },
+	{ "what a run does not do is said", test_remarks },
 	{ "the template is the built-in policy", test_template },
 	{ "an edit changes one value and nothing else", test_set },
 	{ "the reference has each key of the table", test_reference },

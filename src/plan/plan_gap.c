@@ -1,0 +1,67 @@
+/*
+ * What a plan may say and a run of one command does not do.
+ *
+ * A setting that is read, checked and shown and then does nothing is a promise that nobody
+ * keeps, so each one is in this table until it works: `policy check` and `policy explain` say
+ * it, and result.json lists it under no_effect. What would make a run weaker than it reads is
+ * refused instead; walls and tiers that a build lacks are refused by the choice of a wall.
+ */
+#include "plan/plan.h"
+
+#include "base/str.h"
+
+static bool has_idle(const struct plan *plan)
+{
+	return plan->limits.idle_ms != 0 && plan->limits.idle_ms != PLAN_UNLIMITED;
+}
+
+static bool has_image(const struct plan *plan)
+{
+	return plan->image != NULL;
+}
+
+static bool has_rootless(const struct plan *plan)
+{
+	return plan->rootless_required;
+}
+
+static bool has_approval(const struct plan *plan)
+{
+	return plan->needs_approval;
+}
+
+static bool has_way_out(const struct plan *plan)
+{
+	return plan->network == NETWORK_ALLOW || plan->network == NETWORK_ENGINE;
+}
+
+static bool has_gates(const struct plan *plan)
+{
+	return plan->gates[0] != NULL;
+}
+
+static const struct plan_gap gaps[] = {
+	{ "approval", "nothing here can record an approval yet", true, has_approval },
+	{ "network.mode", "there is no filtering proxy and no container engine behind these walls",
+	  true, has_way_out },
+	{ "limits.idle",
+	  "it counts the time between calls, of sandboxes that stay; a run is one call", false,
+	  has_idle },
+	{ "container.image",
+	  "no wall of this build runs an image: programs come from this machine's root", false,
+	  has_image },
+	{ "container.rootless", "no wall of this build has a container engine", false,
+	  has_rootless },
+	{ "gates", "nothing here can serve one yet", true, has_gates },
+};
+
+const struct plan_gap *plan_gap_next(const struct plan *plan, size_t *at)
+{
+	while (*at < ARRAY_SIZE(gaps)) {
+		const struct plan_gap *gap = &gaps[(*at)++];
+
+		if (gap->is_set(plan))
+			return gap;
+	}
+	return NULL;
+}
