@@ -124,19 +124,74 @@ int cli_policy_init(struct cli *cli)
 	return r < 0 ? cli_fail(cli, &err) : say_file(cli, &target, "written");
 }
 
+/* Text as a JSON array of its lines. */
+static json_t *lines_of(const char *text)
+{
+	json_t *lines = json_array();
+	size_t length;
+
+	for (; text && *text; text += length + (text[length] == '\n')) {
+		length = strcspn(text, "\n");
+		json_array_append_new(lines, json_stringn(text, length));
+	}
+	return lines;
+}
+
+static int print_escaped(const struct buf *text)
+{
+	struct buf safe;
+	int r;
+
+	buf_init(&safe, TEXT_MAX);
+	r = out_escape(&safe, text->data + text->start, buf_size(text), true);
+	if (r == 0)
+		fwrite(buf_at(&safe), 1, buf_size(&safe), stdout);
+	buf_done(&safe);
+	return r;
+}
+
+/* What the file says and no run does, one line each. */
+static int target_remarks(const struct target *target, struct buf *ret_text, struct csn_error *err)
+{
+	struct policy *policy;
+	int r = policy_parse(target->path, buf_at(&target->bytes), buf_size(&target->bytes),
+			     &policy, err);
+
+	if (r < 0)
+		return r;
+	r = policy_remarks(policy, ret_text);
+	policy_free(policy);
+	return r < 0 ? csn_fail(err, r, "policy", "out of memory") : 0;
+}
+
+static int say_checked(const struct cli *cli, const struct target *target, struct buf *remarks)
+{
+	if (cli->options.json)
+		return out_json(json_pack("{s:s, s:s, s:s, s:o}", "path", target->path, "sha256",
+					  target->sha256, "status", "good", "remarks",
+					  lines_of(buf_text(remarks))));
+	if (!cli->options.quiet)
+		print_escaped(remarks);
+	return say_file(cli, target, "good");
+}
+
 int cli_policy_check(struct cli *cli)
 {
+	_cleanup_buf_ struct buf remarks;
 	struct target target = { 0 };
 	struct csn_error err = { 0 };
-	int r;
+	int r, status;
+
+	buf_init(&remarks, TEXT_MAX);
 
 	r = target_find(cli, cli->arg_count ? cli->args[0] : NULL, &target, &err);
 	if (r == 0)
 		r = target_read(&target, &err);
 	if (r == 0)
-		r = target_parse(&target, &err);
+		r = target_remarks(&target, &remarks, &err);
+	status = r < 0 ? cli_fail(cli, &err) : say_checked(cli, &target, &remarks);
 	buf_done(&target.bytes);
-	return r < 0 ? cli_fail(cli, &err) : say_file(cli, &target, "good");
+	return status;
 }
 
 /* Applies all KEY=VALUE words, one after the other, to the bytes in memory. */
@@ -191,19 +246,6 @@ int cli_policy_set(struct cli *cli)
 }
 
 /* ---- show, explain -------------------------------------------------------------------- */
-
-static int print_escaped(const struct buf *text)
-{
-	struct buf safe;
-	int r;
-
-	buf_init(&safe, TEXT_MAX);
-	r = out_escape(&safe, text->data + text->start, buf_size(text), true);
-	if (r == 0)
-		fwrite(buf_at(&safe), 1, buf_size(&safe), stdout);
-	buf_done(&safe);
-	return r;
-}
 
 static int show_text(const struct cli *cli, const struct cli_policy *policy, struct buf *text)
 {
@@ -271,19 +313,6 @@ int cli_policy_show(struct cli *cli)
 	status = r < 0 ? cli_fail(cli, &err) : show_text(cli, &policy, &text);
 	cli_policy_done(&policy);
 	return status;
-}
-
-/* Text as a JSON array of its lines. */
-static json_t *lines_of(const char *text)
-{
-	json_t *lines = json_array();
-	size_t length;
-
-	for (; text && *text; text += length + (text[length] == '\n')) {
-		length = strcspn(text, "\n");
-		json_array_append_new(lines, json_stringn(text, length));
-	}
-	return lines;
 }
 
 static json_t *plan_json(const struct cli_policy *policy, const struct plan *plan,
