@@ -106,6 +106,15 @@ static bool put_path(struct env *env, const char *const *paths)
 	return joined && put(env, joined);
 }
 
+static bool put_tools(struct env *env, const char *const *tools)
+{
+	bool is_good = true;
+
+	for (; is_good && tools && *tools; tools++)
+		is_good = put(env, *tools);
+	return is_good;
+}
+
 static bool put_identity(struct env *env, const struct env_facts *facts)
 {
 	static const char *const names[] = { "GIT_AUTHOR_NAME=%s", "GIT_COMMITTER_NAME=%s" };
@@ -174,7 +183,7 @@ char **env_make(const struct plan *plan, const struct env_facts *facts, struct a
 	bool is_good = env.items && passed && put_fixed(&env, plan) && put_places(&env, facts);
 
 	if (is_good && !facts->is_local)
-		is_good = put_path(&env, facts->paths);
+		is_good = put_path(&env, facts->paths) && put_tools(&env, facts->tools);
 	is_good = is_good && put_passed(&env, plan, facts, passed) && put_own(&env, plan, facts);
 	if (!is_good)
 		return NULL;

@@ -10,8 +10,9 @@
 struct env_facts {
 	const char *const *caller; /* the caller's environment, for names that are passed */
 	const char *const
-		*paths;       /* folders before the standard PATH, NULL-terminated; may be NULL */
-	const char *git_name; /* with git_identity; NULL: unknown */
+		*paths; /* folders before the standard PATH, NULL-terminated; may be NULL */
+	const char *const *tools; /* "NAME=VALUE" of version managers; may be NULL */
+	const char *git_name;     /* with git_identity; NULL: unknown */
 	const char *git_email;
 	const char *scratch; /* host folder where the wall has no view of its own, else NULL */
 	bool is_local;       /* no wall: HOME, USER and PATH are the caller's */

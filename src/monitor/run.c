@@ -135,6 +135,7 @@ static int prepare_view(struct run *run)
 	struct toolchain toolchain = { 0 };
 	const struct toolchain_request request = { .plan = run->plan,
 						   .argv = run->setup->argv,
+						   .text = run->setup->text,
 						   .caller_env = run->setup->caller_env,
 						   .cwd = run->setup->host_cwd };
 	int r = hide_find(run->plan, &run->arena, &run->hidden, &run->error);
@@ -147,6 +148,7 @@ static int prepare_view(struct run *run)
 		return r;
 	run->toolchains = toolchain.prefixes;
 	facts.paths = toolchain.paths;
+	facts.tools = toolchain.env;
 	run->env = env_make(run->plan, &facts, &run->arena, &run->passed);
 	return run->env ? 0 : csn_fail(&run->error, -ENOMEM, "start", "out of memory");
 }

@@ -1,7 +1,11 @@
 /*
  * The folder a program needs to run. `python3` from a virtual environment is a link to an
- * interpreter elsewhere, a script's "#!" names another: each step adds the prefix (the parent
- * of a bin folder) that it lies in. Bounded: at most TOOLCHAIN_STEPS steps.
+ * interpreter elsewhere, a script's "#!" names another, a shim a third: each step adds the prefix
+ * (the parent of a bin folder) that it lies in. Bounded: at most TOOLCHAIN_STEPS steps.
+ *
+ * A text for the shell is searched for the names of programs: its first word as if it were
+ * argv[0], every other word only if the caller's PATH has it. A path in a text may be anything,
+ * and naming one must not show what lies beside it.
  */
 #include "monitor/toolchain.h"
 
@@ -17,45 +21,42 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "monitor/shim.h"
 
-enum { TOOLCHAIN_STEPS = 6, TOOLCHAIN_MAX = 8, PARTS_MAX = 128 };
+enum { TOOLCHAIN_STEPS = 6, TOOLCHAIN_MAX = 16, PARTS_MAX = 256, ENV_MAX = 16, WORDS_MAX = 64 };
 
 struct search {
+	const struct toolchain_request *request;
 	const struct plan *plan;
 	struct arena *arena;
+	const char *path; /* the caller's PATH */
 	const char *home;
 	const char *real_home; /* the same behind its links; NULL: none, or not there */
 	const char **parts;    /* what is shown */
 	size_t part_count;
 	const char **paths;
 	size_t count; /* of prefixes */
+	const char **env;
+	size_t env_count;
 };
 
 /*
  * What a prefix is shown by: not itself. A script from an unread project names the interpreter in
  * its first line, and so could name a folder with secrets beside a bin (~/.local holds keyrings, a
- * cargo home its token). `share` only where the prefix is not a folder of the home directory.
+ * cargo home its token). `share` only where the prefix is not a folder of the home directory, and
+ * sources only beside the VERSION of a Go release: elsewhere they are the caller's own.
  */
 static const char *const parts[] = {
-	"bin",     "lib",      "lib32",   "lib64",      "libexec", "include",
-	"shims",   "versions", "version", "plugins",    "pyenv.d", "toolchains",
-	"pkg",     "src",      "VERSION", "go.env",     "api",     "conf",
-	"release", "jmods",    "legal",   "pyvenv.cfg",
+	"bin",        "lib",      "lib32",   "lib64",   "libexec", "include",
+	"shims",      "versions", "version", "plugins", "pyenv.d", "installs",
+	"toolchains", "conf",     "release", "jmods",   "legal",   "pyvenv.cfg",
 };
+
+static const char *const go_parts[] = { "VERSION", "go.env", "pkg", "src", "api", "misc" };
 
 static const char *const system_folders[] = { "/usr", "/bin", "/sbin", "/lib", "/lib64",
 					      "/etc", "/dev", "/proc", "/sys", "/run",
 					      "/var", "/tmp", "/boot" };
-
-static const char *env_value(const char *const *env, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (; env && *env; env++)
-		if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
-			return *env + n + 1;
-	return NULL;
-}
 
 /* Is it seen inside anyway, or never to be shown? */
 static bool is_covered(const struct search *search, const char *path)
@@ -99,18 +100,25 @@ static bool prefix_of(const struct search *search, const char *program, char *re
 	return strchr(ret_prefix + 1, '/');
 }
 
+/* A link could lead anywhere. */
+static void add_shown(struct search *search, const char *path)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < search->part_count; i++)
+		if (path_is_beneath(path, search->parts[i]))
+			return;
+	if (search->part_count < PARTS_MAX && lstat(path, &st) == 0 && !S_ISLNK(st.st_mode))
+		search->parts[search->part_count++] = path;
+}
+
 static int add_part(struct search *search, const char *prefix, const char *name)
 {
 	char *path = arena_printf(search->arena, "%s/%s", prefix, name);
-	struct stat st;
 
-	if (!path)
-		return -ENOMEM;
-	/* A link could lead anywhere. */
-	if (search->part_count == PARTS_MAX || lstat(path, &st) < 0 || S_ISLNK(st.st_mode))
-		return 0;
-	search->parts[search->part_count++] = path;
-	return 0;
+	if (path)
+		add_shown(search, path);
+	return path ? 0 : -ENOMEM;
 }
 
 static bool is_right_beneath(const char *folder, const char *prefix)
@@ -124,12 +132,24 @@ static bool is_right_beneath_home(const struct search *search, const char *prefi
 	       is_right_beneath(search->real_home, prefix);
 }
 
+static bool is_go_root(const char *prefix)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	return path_join(prefix, go_parts[0], path, sizeof path) == 0 && lstat(path, &st) == 0 &&
+	       S_ISREG(st.st_mode);
+}
+
 static int add_prefix(struct search *search, const char *prefix)
 {
+	bool is_go = is_go_root(prefix);
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(parts); i++)
 		r = add_part(search, prefix, parts[i]);
+	for (size_t i = 0; r >= 0 && is_go && i < ARRAY_SIZE(go_parts); i++)
+		r = add_part(search, prefix, go_parts[i]);
 	if (r >= 0 && !is_right_beneath_home(search, prefix))
 		r = add_part(search, prefix, "share");
 	return r;
@@ -184,19 +204,25 @@ static int add(struct search *search, const char *program)
 	return r < 0 ? r : add_prefix(search, prefix);
 }
 
-static bool find_program(const char *name, const char *path, char *ret_path)
+static bool is_program(const char *path)
 {
 	struct stat st;
 
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
+}
+
+static bool find_program(const char *name, const char *path, char *ret_path)
+{
 	if (strchr(name, '/'))
-		return name[0] == '/' && path_normalize(name, ret_path, PATH_MAX) >= 0;
+		return name[0] == '/' && path_normalize(name, ret_path, PATH_MAX) >= 0 &&
+		       is_program(ret_path);
 	while (path && *path) {
 		size_t n = strcspn(path, ":");
 
 		if (n > 0 && path[0] == '/' &&
 		    (size_t)snprintf(ret_path, PATH_MAX, "%.*s/%s", (int)n, path, name) <
 			    PATH_MAX &&
-		    stat(ret_path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111))
+		    is_program(ret_path))
 			return true;
 		path += n + (path[n] == ':');
 	}
@@ -218,54 +244,142 @@ static void read_shebang(const char *program, char *ret_name)
 	if (str_starts(at, "/usr/bin/env ")) {
 		at += 13;
 		at += strspn(at, " \t");
+		at += str_starts(at, "-S ") ? 3 : 0;
 	}
 	snprintf(ret_name, PATH_MAX, "%.*s", (int)strcspn(at, " \t\r\n"), at);
 }
 
+static void add_env(struct search *search, const char *const *list)
+{
+	for (; *list && search->env_count < ENV_MAX; list++)
+		search->env[search->env_count++] = *list;
+}
+
+/* A shim's own program stands before the shim; a proxy's folder is shown by its parts. */
+static int add_shim(struct search *search, const char *program, const char *real)
+{
+	const struct shim_request request = { search->request->caller_env, search->home,
+					      search->request->cwd, search->arena };
+	struct shim shim;
+	char started[PATH_MAX];
+	int r = shim_look(&request, program, real, &shim);
+
+	if (r < 0)
+		return r;
+	add_env(search, shim.env);
+	for (const char **part = shim.parts; *part; part++)
+		if (!is_covered(search, *part))
+			add_shown(search, *part);
+	if (!shim.program)
+		return 0;
+	r = add(search, shim.program);
+	return r >= 0 && realpath(shim.program, started) ? add(search, started) : r;
+}
+
 /* One program: where it is named, where its links lead, and who interprets it. */
-static int follow(struct search *search, const char *name, const char *path)
+static int follow(struct search *search, const char *name)
 {
 	char program[PATH_MAX], real[PATH_MAX], next[PATH_MAX];
 	int r = 0;
 
-	snprintf(next, sizeof next, "%s", name);
+	if (snprintf(next, sizeof next, "%s", name) >= (int)sizeof next)
+		return 0;
 	for (int step = 0; r >= 0 && step < TOOLCHAIN_STEPS && next[0]; step++) {
-		if (!find_program(next, path, program))
+		if (!find_program(next, search->path, program) || !realpath(program, real))
 			return 0;
-		r = add(search, program);
-		if (r >= 0 && realpath(program, real))
+		r = add_shim(search, program, real);
+		if (r >= 0)
+			r = add(search, program);
+		if (r >= 0)
 			r = add(search, real);
 		read_shebang(program, next);
 	}
 	return r;
 }
 
+/* argv[0], or the first word of a text. */
+static int follow_first(struct search *search, const char *name)
+{
+	char absolute[PATH_MAX];
+
+	if (!strchr(name, '/') || name[0] == '/')
+		return follow(search, name);
+	if (path_join(search->request->cwd, name, absolute, sizeof absolute) < 0)
+		return 0;
+	return follow(search, absolute);
+}
+
+static int follow_text(struct search *search, const char *text)
+{
+	static const char between[] = " \t\r\n;|&()<>{}`$\"'=";
+	char word[NAME_MAX + 1];
+	int r = 0;
+
+	for (int i = 0; r >= 0 && i < WORDS_MAX && *(text += strspn(text, between)); i++) {
+		size_t n = strcspn(text, between);
+
+		if (n < sizeof word) {
+			snprintf(word, sizeof word, "%.*s", (int)n, text);
+			if (i == 0)
+				r = follow_first(search, word);
+			else if (!strchr(word, '/') && word[0] != '-')
+				r = follow(search, word);
+		}
+		text += n;
+	}
+	return r;
+}
+
+/* `bash -lc TEXT` is the same to its author as `-c TEXT`. */
+static const char *shell_text(const char *const *argv)
+{
+	static const char *const shells[] = { "sh", "bash", "dash", "zsh" };
+	const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
+
+	for (size_t i = 0; i < ARRAY_SIZE(shells); i++)
+		if (str_is(name, shells[i]) && argv[1] && argv[1][0] == '-' && argv[1][1] != '-' &&
+		    argv[1][strlen(argv[1]) - 1] == 'c')
+			return argv[2];
+	return NULL;
+}
+
+static int follow_request(struct search *search)
+{
+	const struct toolchain_request *request = search->request;
+	const char *text = request->text;
+	int r = 0;
+
+	if (request->argv && request->argv[0]) {
+		r = follow_first(search, request->argv[0]);
+		text = shell_text(request->argv);
+	}
+	return r >= 0 && text ? follow_text(search, text) : r;
+}
+
 int toolchain_find(const struct toolchain_request *request, struct arena *arena,
 		   struct toolchain *ret_toolchain)
 {
-	struct search search = { .plan = request->plan,
+	struct search search = { .request = request,
+				 .plan = request->plan,
 				 .arena = arena,
-				 .home = env_value(request->caller_env, "HOME") };
-	const char *name = request->argv ? request->argv[0] : NULL;
-	char absolute[PATH_MAX], home[PATH_MAX], real_home[PATH_MAX];
-	int r = 0;
+				 .path = shim_variable(request->caller_env, "PATH"),
+				 .home = shim_variable(request->caller_env, "HOME") };
+	char home[PATH_MAX], real_home[PATH_MAX];
+	int r;
 
 	search.parts = arena_array(arena, PARTS_MAX + 1, sizeof *search.parts);
 	search.paths = arena_array(arena, TOOLCHAIN_MAX + 1, sizeof *search.paths);
-	if (!search.parts || !search.paths)
+	search.env = arena_array(arena, ENV_MAX + 1, sizeof *search.env);
+	if (!search.parts || !search.paths || !search.env)
 		return -ENOMEM;
 	/* Without a trailing slash, or it would be compared wrongly. */
 	if (search.home && path_normalize(search.home, home, sizeof home) >= 0)
 		search.home = home;
 	/* Programs are followed through links, so where home really is counts too. */
 	search.real_home = search.home ? realpath(search.home, real_home) : NULL;
-	if (name && strchr(name, '/') && name[0] != '/')
-		name = path_join(request->cwd, name, absolute, sizeof absolute) < 0 ? NULL
-										    : absolute;
-	if (name)
-		r = follow(&search, name, env_value(request->caller_env, "PATH"));
+	r = follow_request(&search);
 	if (r < 0)
 		return r;
-	*ret_toolchain = (struct toolchain){ search.parts, search.paths };
+	*ret_toolchain = (struct toolchain){ search.parts, search.paths, search.env };
 	return 0;
 }

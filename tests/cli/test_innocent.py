@@ -73,13 +73,11 @@ TABLE = {
     "ruby": ("ro", {}, "ruby -e 'puts 6*7'", "42", "ruby"),
     "cmake": ("ro", {"CMakeLists.txt": "cmake_minimum_required(VERSION 3.10)\nproject(p C)\nadd_executable(prog main.c util.c)\n", **C_FILES}, "cmake -S . -B /tmp/b >/dev/null && cmake --build /tmp/b >/dev/null && /tmp/b/prog", "42", "cmake"),
 }
-KNOWN = {
-    "cargo": "monitor/toolchain: what a rustup proxy starts is not mounted, RUSTUP_HOME not passed",
-}
 ROOTS_OWN = {  # name: (files, argv, output, a program that may lie in a prefix of the caller's own)
     "go build": (GO, ["go", "run", "."], "go ran", "go"),
     "go test": ({**GO, "m_test.go": "package main\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n"}, ["go", "test", "./..."], "ok", "go"),
     "cargo": (CARGO, ["cargo", "run", "-q", "--offline", "--target-dir", "/tmp/t"], "rust ran", "cargo"),
+    "cargo in a text": (CARGO, ["sh", "-c", "true && cargo run -q --offline --target-dir /tmp/t"], "rust ran", "cargo"),
     "python of a prefix": ({}, ["python3", "-c", "import ssl, sqlite3; print('py ran')"], "py ran", "python3"),
     "node": ({}, ["node", "-e", "console.log('js ran')"], "js ran", "node"),
 }
@@ -100,12 +98,7 @@ def judge(run, holds):
     assert run.facts == [], run
 
 
-def rows(table):
-    return [pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=KNOWN[name])) if name in KNOWN else name
-            for name in table]
-
-
-@pytest.mark.parametrize("name", rows(TABLE))
+@pytest.mark.parametrize("name", TABLE)
 def test_innocent(box, name):
     mode, files, text, holds, program = TABLE[name]
     if not shutil.which(program, path=box.env["PATH"]):
@@ -122,7 +115,7 @@ def test_innocent(box, name):
     judge(run, holds)
 
 
-@pytest.mark.parametrize("name", rows(ROOTS_OWN))
+@pytest.mark.parametrize("name", ROOTS_OWN)
 def test_innocent_of_the_callers_own(root_box, name):
     """Tool chains in root's own folders, with his PATH and HOME: what they need is mounted."""
     files, argv, holds, program = ROOTS_OWN[name]

@@ -44,14 +44,33 @@ static void start(void)
 	make_program("/mnt/users/alice/project/x", "");
 }
 
+static void find_argv(const char *const *argv, const char *path)
+{
+	const char *env[] = { path, home, NULL };
+
+	CHECK(toolchain_find(&(struct toolchain_request){ .plan = &plan,
+							  .argv = argv,
+							  .caller_env = env,
+							  .cwd = "/mnt/users/alice/project" },
+			     &arena, &found) == 0);
+}
+
 static void find(const char *program, const char *path)
 {
 	const char *argv[] = { program, "/mnt/tools/argument/bin/x", NULL };
+
+	find_argv(argv, path);
+}
+
+static void find_text(const char *text, const char *path)
+{
 	const char *env[] = { path, home, NULL };
 
-	CHECK(toolchain_find(
-		      &(struct toolchain_request){ &plan, argv, env, "/mnt/users/alice/project" },
-		      &arena, &found) == 0);
+	CHECK(toolchain_find(&(struct toolchain_request){ .plan = &plan,
+							  .text = text,
+							  .caller_env = env,
+							  .cwd = "/mnt/users/alice/project" },
+			     &arena, &found) == 0);
 }
 
 static void expect(const char *const *list, const char *wanted)
@@ -227,23 +246,163 @@ static void bin_folders_only(void)
 	expect(found.prefixes, "");
 }
 
+/* A folder of sources is the caller's own work, unless it is the release of a Go. */
+static void sources_of_go_only(void)
+{
+	start();
+	home = "HOME=/mnt/users/alice";
+	make_program("/mnt/users/alice/go/bin/gopls", "\177ELF");
+	make_program("/mnt/users/alice/go/src/mine.go", "secret");
+	find("gopls", "PATH=/mnt/users/alice/go/bin");
+	expect(found.prefixes, "/mnt/users/alice/go/bin ");
+	put_text("/mnt/users/alice/go/VERSION", "go1.22");
+	find("gopls", "PATH=/mnt/users/alice/go/bin");
+	expect(found.prefixes,
+	       "/mnt/users/alice/go/bin /mnt/users/alice/go/VERSION /mnt/users/alice/go/src ");
+}
+
+static void rust(void)
+{
+	start();
+	home = "HOME=/mnt/users/alice";
+	make_program("/mnt/users/alice/.cargo/bin/rustup", "\177ELF");
+	make_link("/mnt/users/alice/.cargo/bin/cargo", "rustup");
+	make_program("/mnt/users/alice/.rustup/toolchains/stable/bin/cargo", "\177ELF");
+	put_text("/mnt/users/alice/.rustup/settings.toml", "");
+	find("cargo", "PATH=/mnt/users/alice/.cargo/bin");
+	expect(found.prefixes,
+	       "/mnt/users/alice/.rustup/toolchains "
+	       "/mnt/users/alice/.rustup/settings.toml /mnt/users/alice/.cargo/bin ");
+	expect(found.paths, "/mnt/users/alice/.cargo/bin ");
+	expect(found.env, "RUSTUP_AUTO_INSTALL=0 RUSTUP_HOME=/mnt/users/alice/.rustup ");
+	find("rustc", "PATH=/mnt/users/alice/.cargo/bin");
+	expect(found.env, "");
+}
+
+static void rust_elsewhere(void)
+{
+	const char *env[] = { "PATH=/mnt/tools/cargo/bin", "HOME=/mnt/users/alice",
+			      "RUSTUP_HOME=/mnt/tools/rustup/", "RUSTUP_TOOLCHAIN=nightly", NULL };
+	const char *argv[] = { "cargo", NULL };
+
+	start();
+	make_program("/mnt/tools/cargo/bin/rustup", "\177ELF");
+	make_link("/mnt/tools/cargo/bin/cargo", "rustup");
+	make_program("/mnt/tools/rustup/toolchains/nightly/bin/cargo", "\177ELF");
+	CHECK(toolchain_find(&(struct toolchain_request){ .plan = &plan,
+							  .argv = argv,
+							  .caller_env = env,
+							  .cwd = "/mnt/users/alice/project" },
+			     &arena, &found) == 0);
+	expect(found.prefixes, "/mnt/tools/rustup/toolchains /mnt/tools/cargo/bin ");
+	expect(found.env, "RUSTUP_AUTO_INSTALL=0 RUSTUP_HOME=/mnt/tools/rustup "
+			  "RUSTUP_TOOLCHAIN=nightly ");
+}
+
+#define ASDF "/mnt/users/alice/.asdf"
+
+/* What an asdf or mise shim would start is found without them. */
+static void shims(void)
+{
+	start();
+	home = "HOME=/mnt/users/alice";
+	make_program(ASDF "/shims/node", "#!/bin/sh\nexec asdf\n");
+	make_program(ASDF "/installs/nodejs/18.1/bin/node", "\177ELF");
+	find("node", "PATH=" ASDF "/shims");
+	expect(found.paths, ASDF "/installs/nodejs/18.1/bin " ASDF "/shims ");
+	make_program(ASDF "/installs/nodejs/20.2/bin/node", "\177ELF");
+	find("node", "PATH=" ASDF "/shims"); /* two, and nobody says which */
+	expect(found.paths, ASDF "/shims ");
+	put_text("/mnt/users/alice/.tool-versions", "ruby 3.1\nnodejs 20.2\n");
+	find("node", "PATH=" ASDF "/shims");
+	expect(found.paths, ASDF "/installs/nodejs/20.2/bin " ASDF "/shims ");
+	put_text("/mnt/users/alice/project/mise.toml", "[tools]\nnodejs = \"18.1\" # why\n");
+	find("node", "PATH=" ASDF "/shims");
+	expect(found.paths, ASDF "/installs/nodejs/18.1/bin " ASDF "/shims ");
+}
+
+/* A version comes with a project: it is a name, and leads nowhere else. */
+static void hostile_versions(void)
+{
+	static const char *const lines[] = {
+		"nodejs ../../../tools", "nodejs /mnt/tools", "nodejs ..", "nodejs", "nodejs \"", ""
+	};
+
+	start();
+	home = "HOME=/mnt/users/alice";
+	make_program(ASDF "/shims/node", "#!/bin/sh\n");
+	make_program(ASDF "/installs/nodejs/18.1/bin/node", "\177ELF");
+	make_program(ASDF "/installs/nodejs/20.2/bin/node", "\177ELF");
+	make_program("/mnt/tools/bin/node", "\177ELF");
+	make_program(ASDF "/installs/bin/node", "\177ELF");
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		put_text("/mnt/users/alice/project/.tool-versions", lines[i]);
+		find("node", "PATH=" ASDF "/shims");
+		expect(found.paths, ASDF "/shims ");
+	}
+}
+
+static void volta(void)
+{
+	start();
+	home = "HOME=/mnt/users/alice";
+	make_program("/mnt/users/alice/.volta/bin/volta-shim", "\177ELF");
+	make_link("/mnt/users/alice/.volta/bin/node", "volta-shim");
+	make_program("/mnt/users/alice/.volta/tools/image/node/18.1/bin/node", "\177ELF");
+	make_program("/mnt/users/alice/.volta/tools/image/node/20.2/bin/node", "\177ELF");
+	make_parents("/mnt/users/alice/.volta/tools/user/x");
+	put_text("/mnt/users/alice/.volta/tools/user/platform.json",
+		 "{\n  \"node\": {\n    \"runtime\": \"20.2\",\n    \"npm\": null\n  }\n}\n");
+	find("node", "PATH=/mnt/users/alice/.volta/bin");
+	expect(found.paths, "/mnt/users/alice/.volta/tools/image/node/20.2/bin "
+			    "/mnt/users/alice/.volta/bin ");
+}
+
+static void texts(void)
+{
+	static const char path[] = "PATH=/mnt/tools/a/bin:/mnt/tools/b/bin:/usr/bin";
+	const char *shell[] = { "bash", "-lc", "two", NULL };
+
+	start();
+	make_program("/mnt/tools/a/bin/one", "\177ELF");
+	make_program("/mnt/tools/b/bin/two", "\177ELF");
+	find_text("one x.py", path);
+	expect(found.paths, "/mnt/tools/a/bin ");
+	find_text("cd sub&&X=1 one \"$(two)\"", path);
+	expect(found.paths, "/mnt/tools/a/bin /mnt/tools/b/bin ");
+	find_text("/mnt/tools/b/bin/two", path); /* as argv[0] would be */
+	expect(found.paths, "/mnt/tools/b/bin ");
+	find_text("cat /mnt/tools/b/bin/two -one", path);
+	expect(found.prefixes, "");
+	find_text(" ;; ", path);
+	expect(found.prefixes, "");
+	find_argv(shell, path);
+	expect(found.paths, "/mnt/tools/b/bin ");
+	shell[1] = "--rcfile";
+	find_argv(shell, path);
+	expect(found.paths, "");
+	shell[1] = NULL;
+	find_argv(shell, path);
+	expect(found.paths, "");
+}
+
 static void odd_calls(void)
 {
 	static const char *const argv[] = { "go", NULL };
 
 	start();
-	CHECK(toolchain_find(&(struct toolchain_request){ &plan, NULL, NULL, "/" }, &arena,
+	CHECK(toolchain_find(&(struct toolchain_request){ .plan = &plan, .cwd = "/" }, &arena,
 			     &found) == 0);
 	expect(found.prefixes, "");
-	CHECK(toolchain_find(&(struct toolchain_request){ &plan, argv, NULL, "/" }, &arena,
-			     &found) == 0);
+	CHECK(toolchain_find(&(struct toolchain_request){ .plan = &plan, .argv = argv, .cwd = "/" },
+			     &arena, &found) == 0);
 	expect(found.prefixes, "");
 	find("", "PATH=/mnt/tools/go/bin");
 	expect(found.prefixes, "");
 	arena_done(&arena);
 	arena_init(&arena, 16);
-	CHECK(toolchain_find(&(struct toolchain_request){ &plan, argv, NULL, "/" }, &arena,
-			     &found) == -ENOMEM);
+	CHECK(toolchain_find(&(struct toolchain_request){ .plan = &plan, .argv = argv, .cwd = "/" },
+			     &arena, &found) == -ENOMEM);
 }
 
 AS_BOTH(by_path)
@@ -260,6 +419,13 @@ static const struct tap_test tests[] = {
 	{ "only parts of a prefix are shown", only_parts },
 	{ "nor is it by a link", home_by_a_link },
 	{ "only what lies in a bin folder", bin_folders_only },
+	{ "sources only of a Go release", sources_of_go_only },
+	{ "a rustup proxy brings its toolchains", rust },
+	{ "rustup's folder may be elsewhere", rust_elsewhere },
+	{ "a shim's program is found by its version", shims },
+	{ "a version is a name", hostile_versions },
+	{ "volta's choice is read", volta },
+	{ "a text's words are looked up", texts },
 	{ "no program, no memory", odd_calls },
 };
 
