@@ -24,7 +24,8 @@ enum {
 	PARENT_EXTRA = 64 << 20, /* the agent's share above the commands' memory limit */
 	CPU_PERIOD_US = 100000,
 	CPU_QUOTA_MIN_US = 1000, /* the kernel's least */
-	OWN_PROCESSES = 64,      /* of a delegated group, moved into the leaf */
+	OWN_PROCESSES = 4096,    /* of a delegated group, moved into the leaf */
+	TRIES = 16,              /* against others that make and remove `caisson` */
 };
 
 static const char *const side_names[CGROUP_SIDES] = { "agent", "cmd" };
@@ -112,6 +113,8 @@ static int empty_into_leaf(int parent_fd)
 			return n;
 		at = pids;
 		pid = strsep(&at, "\n");
+		if (str_is(pid, "0")) /* one that our pid namespace does not show cannot be moved */
+			return -EBUSY;
 		n = cgroup_file_write(leaf, "cgroup.procs", pid);
 		if (n < 0 && n != -ESRCH)
 			return n;
@@ -146,13 +149,19 @@ static int make_base(const struct cgroup_probe *probe, const char *base, bool is
 	return r == 0 ? hand_down(probe, base_fd) : r;
 }
 
+/* How a folder answers that was removed under us. */
+static bool is_gone(int r)
+{
+	return r == -ENOENT || r == -ENODEV;
+}
+
 /* Opens `caisson` and makes caisson/ID in it; again if the last sandbox just took it away. */
 static int make_top(const struct cgroup_probe *probe, struct cgroup *cg, int row)
 {
 	const char *base = probe->base[row];
 	int r = 0;
 
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < TRIES; i++) {
 		r = open_dir(AT_FDCWD, base);
 		if (r >= 0) {
 			cg->base_fd[row] = r;
@@ -161,10 +170,10 @@ static int make_top(const struct cgroup_probe *probe, struct cgroup *cg, int row
 			r = -errno; /* -EEXIST: not ours, so not ours to remove */
 			cg->base_fd[row] = fd_close(cg->base_fd[row]);
 		}
-		if (r != -ENOENT && r != -ENODEV)
+		if (!is_gone(r))
 			return r;
 		r = make_base(probe, base, cg->layout == CGROUP_V2);
-		if (r < 0)
+		if (r < 0 && !is_gone(r))
 			return r;
 	}
 	return -EBUSY;
@@ -222,9 +231,10 @@ static int limit_memory(const struct cgroup *cg, int fd, uint64_t bytes)
 
 	if (cg->layout == CGROUP_V2) {
 		r = cgroup_file_write_u64(fd, "memory.max", bytes, "max");
-		if (r == 0 && bytes != CGROUP_UNLIMITED)
-			r = cgroup_file_write(fd, "memory.swap.max", "0");
-		return r == -ENOENT ? 0 : r;
+		if (r < 0 || bytes == CGROUP_UNLIMITED)
+			return r;
+		r = cgroup_file_write(fd, "memory.swap.max", "0");
+		return r == -ENOENT ? 0 : r; /* this kernel does not count swap */
 	}
 	r = cgroup_file_write_u64(fd, "memory.limit_in_bytes", bytes, "-1");
 	if (r < 0 || bytes == CGROUP_UNLIMITED)
@@ -325,7 +335,7 @@ int cgroup_create(const struct cgroup_probe *probe, const char *id,
 	if (!cgroup_id_is_valid(id))
 		return csn_fail(err, -EINVAL, "cgroup", "\"%.32s\" cannot name a control group",
 				id);
-	if (probe->layout == CGROUP_NONE)
+	if (probe->layout == CGROUP_NONE || (probe->layout == CGROUP_V2 && !probe->base[0][0]))
 		return csn_fail(err, -ENOTSUP, "cgroup", "%s", probe->reason[0]);
 	cg.layout = probe->layout;
 	memcpy(cg.id, id, strlen(id) + 1);

@@ -47,7 +47,8 @@ enum cgroup_side { CGROUP_AGENT, CGROUP_CMD, CGROUP_SIDES };
 struct cgroup_probe {
 	enum cgroup_layout layout;
 	bool has[CGROUP_CONTROLLERS];
-	bool needs_leaf; /* v2: our own group must first be emptied into a leaf */
+	bool needs_leaf;       /* v2: our own group must first be emptied into a leaf */
+	bool manager_may_help; /* no group is ours, and there is somebody to ask for one */
 	char base[CGROUP_CONTROLLERS][CGROUP_PATH]; /* host path of `.../caisson`; v2: all equal */
 	char reason[CGROUP_CONTROLLERS][CGROUP_REASON];
 };
@@ -90,11 +91,19 @@ struct cgroup_sources {
 
 /*
  * Looks for controllers this process may use; never fails, never changes anything. v1 and
- * hybrid: a controller counts where it is mounted. v2: the nearest group that hands the
- * controller to its children and that we may write.
+ * hybrid: a controller counts where it is mounted. v2: the nearest group that can hand
+ * controllers to its children and that we may write; groups with a limit of their own and
+ * delegated ones are not left.
  */
 void cgroup_probe(struct cgroup_probe *ret_probe);
 void cgroup_probe_from(const struct cgroup_sources *sources, struct cgroup_probe *ret_probe);
+
+/*
+ * On a systemd machine a user's groups come from his manager: where the probe says that it may
+ * help, has it move this process into a delegated scope, and probes again. Up to a second;
+ * whatever goes wrong, the probe stays as it was. -ENOTSUP: there is nobody to ask.
+ */
+int cgroup_ask_manager(struct cgroup_probe *probe);
 
 /* A cgroup that owns nothing: cgroup_done(), _kill() and _remove() of it do nothing. */
 void cgroup_init(struct cgroup *cg);

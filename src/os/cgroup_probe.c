@@ -5,13 +5,16 @@
  * together they name our own directory in each hierarchy, in containers too, where the mount
  * shows only a part. Groups are made beneath it: a caller's own limits go on holding.
  * v2 hands controllers only to children of groups without processes, so there the nearest
- * group above us that already hands them down serves, else our own once it was emptied.
+ * group above us that hands them down, or has no process, serves; else our own once it was
+ * emptied. A group with a limit of its own, or one that was delegated, is not left: the limit
+ * would be shed, and what lies above a delegation belongs to somebody else.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -19,6 +22,7 @@
 #include "base/str.h"
 #include "os/cgroup.h"
 #include "os/cgroup_file.h"
+#include "os/cgroup_manager.h"
 
 enum { LINE = 4096, V2 = CGROUP_CONTROLLERS, HIERARCHIES = CGROUP_CONTROLLERS + 1 };
 
@@ -223,17 +227,42 @@ static int read_words(const char *dir, const char *name, char *ret_text, size_t 
 	return cgroup_file_read(AT_FDCWD, path, ret_text, size);
 }
 
-/* Only the root of the whole hierarchy has no type; it may hold processes and hand down too. */
-static bool hands_down(const char *dir)
+static bool has_controller(const char *dir, const char *file)
 {
 	char text[CGROUP_TEXT];
 
-	if (read_words(dir, "cgroup.type", text, sizeof text) == -ENOENT)
-		return true;
-	if (read_words(dir, "cgroup.subtree_control", text, sizeof text) < 0)
+	if (read_words(dir, file, text, sizeof text) < 0)
 		return false;
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
 		if (cgroup_text_has(text, cgroup_controller_names[i]))
+			return true;
+	return false;
+}
+
+/* Only the root of the whole hierarchy has no type; it may hold processes and hand down too. */
+static bool can_hand_down(const char *dir)
+{
+	char text[CGROUP_TEXT];
+
+	if (read_words(dir, "cgroup.type", text, sizeof text) == -ENOENT ||
+	    has_controller(dir, "cgroup.subtree_control"))
+		return true;
+	return has_controller(dir, "cgroup.controllers") &&
+	       read_words(dir, "cgroup.procs", text, sizeof text) == 0;
+}
+
+/* systemd marks what it delegated; the group says so when it limits what is in it. */
+static bool is_border(const char *dir)
+{
+	static const char *const marks[] = { "user.delegate", "trusted.delegate" };
+	static const char *const limits[] = { "memory.max", "memory.high", "cpu.max" };
+	char text[CGROUP_TEXT];
+
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+		if (getxattr(dir, marks[i], text, sizeof text) == 1 && text[0] == '1')
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		if (read_words(dir, limits[i], text, sizeof text) > 0 && !str_starts(text, "max"))
 			return true;
 	return false;
 }
@@ -243,7 +272,7 @@ static bool is_ours(const char *dir)
 	return may_write(dir, "cgroup.procs") == 0 && may_write(dir, "cgroup.subtree_control") == 0;
 }
 
-/* From our own group upwards, as far as we may write; *ret_dir holds the own group at first. */
+/* From our own group upwards, as far as we may; *ret_dir holds the own group at first. */
 static bool find_parent(const char *mount, char *dir)
 {
 	char own[CGROUP_PATH];
@@ -251,14 +280,38 @@ static bool find_parent(const char *mount, char *dir)
 
 	memcpy(own, dir, CGROUP_PATH);
 	while (is_ours(dir)) {
-		if (hands_down(dir))
+		if (can_hand_down(dir))
 			return true;
 		slash = strrchr(dir, '/');
-		if (strlen(dir) <= strlen(mount) || !slash)
+		if (strlen(dir) <= strlen(mount) || !slash || is_border(dir))
 			break;
 		*slash = 0;
 	}
 	memcpy(dir, own, CGROUP_PATH);
+	return false;
+}
+
+/* What a user without a group of his own is told. */
+static void refuse_undelegated(struct cgroup_probe *probe, const char *dir)
+{
+	char path[CGROUP_MANAGER_PATH];
+
+	probe->manager_may_help =
+		may_write(dir, "cgroup.procs") != -EROFS && cgroup_manager_find(path) == 0;
+	refuse_all(probe,
+		   may_write(dir, "cgroup.procs") == -EROFS
+			   ? "the cgroup mount is read-only: give the container a writable one"
+		   : probe->manager_may_help
+			   ? "no delegation: each run asks the user manager for a scope"
+			   : "no delegation: run under `systemd-run --user --scope -p "
+			     "Delegate=yes`");
+}
+
+static bool has_any(const struct cgroup_probe *probe)
+{
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+		if (probe->has[i])
+			return true;
 	return false;
 }
 
@@ -273,12 +326,7 @@ static void probe_v2(const struct seen *seen, struct cgroup_probe *probe)
 	}
 	probe->needs_leaf = !find_parent(seen->mount[V2], dir);
 	if (probe->needs_leaf && !is_ours(dir)) {
-		refuse_all(probe,
-			   may_write(dir, "cgroup.procs") == -EROFS
-				   ? "the cgroup mount is read-only: give the container a "
-				     "writable one"
-				   : "no delegation: run under `systemd-run --user --scope -p "
-				     "Delegate=yes`");
+		refuse_undelegated(probe, dir);
 		return;
 	}
 	if (read_words(dir, "cgroup.controllers", words, sizeof words) < 0)
@@ -293,9 +341,10 @@ static void probe_v2(const struct seen *seen, struct cgroup_probe *probe)
 			       "%s is not handed down to %.100s: `systemctl edit user@.service`, "
 			       "[Service] Delegate=cpu memory pids",
 			       name, dir);
-		/* Groups without a controller can still be cloned into and killed. */
-		snprintf(probe->base[i], CGROUP_PATH, "%.*s/caisson", CGROUP_PATH - 9, dir);
 	}
+	/* One hierarchy: the groups stand there for all, or, if none can be had, nowhere. */
+	for (int i = 0; i < CGROUP_CONTROLLERS && has_any(probe); i++)
+		snprintf(probe->base[i], CGROUP_PATH, "%.*s/caisson", CGROUP_PATH - 9, dir);
 }
 
 void cgroup_probe_from(const struct cgroup_sources *sources, struct cgroup_probe *ret_probe)
