@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "os/sample.h"
 
 static const struct {
 	const char *name;
@@ -155,11 +155,14 @@ uint64_t limits_data_bytes(const struct limits *limits)
 void limits_watch(struct limits *limits, pid_t pid, const char *scratch_dir)
 {
 	char path[64];
+	struct stat st;
 
 	snprintf(path, sizeof path, "/proc/%d/root/dev/shm", (int)pid);
 	limits->is_scratch_sized = !scratch_dir;
 	limits->scratch_fd =
 		open(scratch_dir ? scratch_dir : path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (limits->is_scratch_sized && fstat(limits->scratch_fd, &st) == 0)
+		limits->files.apart_dev = st.st_dev;
 }
 
 static void add_memory_fact(const struct limits *limits, struct violations *violations,
@@ -211,12 +214,12 @@ static uint64_t scratch_in_use(const struct limits *limits)
 static enum limits_state look_at_tree(struct limits *limits, pid_t pid,
 				      struct violations *violations)
 {
-	uint64_t limit = limits->plan->limits.mem_bytes;
+	uint64_t limit = limits->plan->limits.mem_bytes, scratch = scratch_in_use(limits);
 	struct sample_tree tree;
 
-	if (sample_tree(pid, limit, &tree) < 0)
+	if (sample_tree(pid, limit > scratch ? limit - scratch : 0, &limits->files, &tree) < 0)
 		return LIMITS_FINE;
-	tree.mem_bytes += scratch_in_use(limits);
+	tree.mem_bytes += scratch;
 	if (tree.mem_bytes > limits->sampled_peak)
 		limits->sampled_peak = tree.mem_bytes;
 	if (tree.processes > limits->task_peak)

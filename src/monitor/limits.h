@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "monitor/violations.h"
 #include "os/cgroup.h"
+#include "os/sample.h"
 #include "plan/plan.h"
 
 enum { LIMITS_TICK_MS = 50 };
@@ -27,6 +28,7 @@ struct limits {
 	uint64_t sampled_peak; /* bytes, without a controller */
 	uint64_t task_peak;
 	unsigned over_count; /* looks in a row that were above the limit */
+	struct sample_files files;
 	bool is_scratch_sized;
 	bool was_scratch_full;
 	struct cgroup_usage usage; /* read at the end */

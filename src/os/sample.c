@@ -6,6 +6,10 @@
  * statm's "resident" is private + file + shared memory and its "shared" file + shared memory;
  * shared memory alone is in status, which costs three times as much and is therefore read only
  * where "shared" is large enough to matter.
+ *
+ * Three counts, each dearer than the one before and made only if that one is above the limit:
+ * statm with memory files added; proportional memory (smaps_rollup) with the same; and that less
+ * what is in both, mapped parts of those files (smaps).
  */
 #include "os/sample.h"
 
@@ -17,13 +21,18 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "os/shmem.h"
 
 enum {
 	TEXT = 4096,
 	DIRENTS = 4096,
 	SHARED_MATTERS = 8 << 20, /* above it a process's shared part is looked into */
+	FILES_US = 1000000,       /* descriptors are gone through this often, */
+	FILES_PART = 32,          /* or when this part of the limit has come or gone, */
+	FILES_REST = 16,          /* for this many times what it took they rest */
 };
 
 /* The tree so far: `seen` of `count` were looked at. pids[0] is the root. */
@@ -177,37 +186,42 @@ static uint64_t cheap_bytes(int proc_fd, pid_t pid)
 }
 
 /* The same with every page divided by the number of processes that map it. */
-static int exact_bytes(int proc_fd, pid_t pid, uint64_t *ret_bytes)
+struct exact {
+	uint64_t bytes; /* all of it */
+	uint64_t shared_bytes;
+	bool is_exact;
+};
+
+static int exact_bytes(int proc_fd, pid_t pid, struct exact *exact)
 {
 	char path[32], text[TEXT];
+	uint64_t shared;
 	int r;
 
 	snprintf(path, sizeof path, "%d/smaps_rollup", pid);
 	r = read_text(proc_fd, path, text);
 	if (r < 0)
 		return r;
-	*ret_bytes = line_bytes(text, "\nPss_Anon:") + line_bytes(text, "\nPss_Shmem:") +
-		     line_bytes(text, "\nSwapPss:");
+	shared = line_bytes(text, "\nPss_Shmem:");
+	exact->bytes += line_bytes(text, "\nPss_Anon:") + shared + line_bytes(text, "\nSwapPss:");
+	exact->shared_bytes += shared;
 	return 0;
 }
 
 /* A process that went away or may not be read so closely counts as before. */
-static uint64_t exact_sum(const struct walk *walk, bool *ret_is_exact)
+static struct exact exact_sum(const struct walk *walk)
 {
-	uint64_t sum = 0, bytes;
+	struct exact exact = { .is_exact = true };
 	int r;
 
-	*ret_is_exact = true;
 	for (int i = 1; i < walk->count; i++) {
-		r = exact_bytes(walk->proc_fd, walk->pids[i], &bytes);
-		if (r == 0)
-			sum += bytes;
-		else if (r != -ESRCH && r != -ENOENT) {
-			sum += cheap_bytes(walk->proc_fd, walk->pids[i]);
-			*ret_is_exact = false;
+		r = exact_bytes(walk->proc_fd, walk->pids[i], &exact);
+		if (r < 0 && r != -ESRCH && r != -ENOENT) {
+			exact.bytes += cheap_bytes(walk->proc_fd, walk->pids[i]);
+			exact.is_exact = false;
 		}
 	}
-	return sum;
+	return exact;
 }
 
 static int walk_tree(struct walk *walk, pid_t root)
@@ -225,7 +239,98 @@ static int walk_tree(struct walk *walk, pid_t root)
 	return 0;
 }
 
-int sample_tree(pid_t root, uint64_t exact_above_bytes, struct sample_tree *ret_tree)
+/* Is it worth while to go through the descriptors? `sum` is what is known of the tree. */
+static bool is_due(const struct sample_files *files, uint64_t sum, uint64_t host, uint64_t limit)
+{
+	uint64_t now = clock_now_us();
+	uint64_t change =
+		host > files->host_bytes ? host - files->host_bytes : files->host_bytes - host;
+
+	if (!files->looked_us || sum > limit || change >= limit)
+		return true;
+	return now >= files->rest_us &&
+	       (change >= limit / FILES_PART || now - files->looked_us >= FILES_US);
+}
+
+/* The root is not of the tree. */
+static struct shmem_tree files_of(const struct walk *walk)
+{
+	return (struct shmem_tree){ walk->proc_fd, walk->pids + 1, walk->count - 1 };
+}
+
+static void look_at_files(const struct walk *walk, uint64_t host, struct sample_files *files,
+			  struct shmem_look *look)
+{
+	const struct shmem_tree tree = files_of(walk);
+	uint64_t start = clock_now_us(), now;
+
+	if (shmem_look(&tree, look) < 0)
+		return;
+	now = clock_now_us();
+	files->bytes = look->bytes;
+	files->is_blind = look->is_blind;
+	files->host_bytes = host;
+	files->looked_us = now;
+	files->rest_us = now + (now - start) * FILES_REST;
+}
+
+/* What is counted as memory of processes and once more with the files; 0 if it cannot be told. */
+static uint64_t counted_twice(const struct walk *walk, const struct shmem_look *look,
+			      const struct sample_files *files)
+{
+	const struct shmem_tree tree = files_of(walk);
+	uint64_t bytes;
+
+	if ((look->files == 0 && !files->apart_dev) ||
+	    shmem_overlap(look, &tree, files->apart_dev, &bytes) < 0)
+		return 0;
+	return bytes;
+}
+
+static uint64_t count_exactly(const struct walk *walk, struct sample_tree *tree)
+{
+	struct exact exact = exact_sum(walk);
+
+	tree->is_exact = exact.is_exact;
+	tree->mem_bytes = exact.bytes + tree->file_bytes;
+	return exact.shared_bytes;
+}
+
+/* `host_bytes`: all memory files of this machine. Can the tree be above the limit with them? */
+static bool may_exceed(const struct sample_tree *tree, uint64_t limit, uint64_t host_bytes)
+{
+	return host_bytes > limit || tree->mem_bytes > limit - host_bytes;
+}
+
+/* The dearer counts, while the ones before leave it open whether the limit was exceeded. */
+static void count_more(const struct walk *walk, uint64_t limit, struct sample_files *files,
+		       struct sample_tree *tree)
+{
+	uint64_t host_bytes = files ? shmem_host_bytes() : 0, shared = 0, twice;
+	bool is_counted = tree->mem_bytes > limit;
+	struct shmem_look look;
+
+	if (is_counted)
+		shared = count_exactly(walk, tree);
+	if (!files || !may_exceed(tree, limit, host_bytes))
+		return;
+	look.files = 0;
+	look.is_cut = false;
+	if (is_due(files, tree->mem_bytes + files->bytes, host_bytes, limit))
+		look_at_files(walk, host_bytes, files, &look);
+	tree->is_cut |= look.is_cut;
+	tree->file_bytes = files->bytes;
+	tree->mem_bytes += tree->file_bytes;
+	if (!is_counted && tree->mem_bytes > limit)
+		shared = count_exactly(walk, tree);
+	if (tree->mem_bytes <= limit || tree->mem_bytes - shared > limit)
+		return;
+	twice = counted_twice(walk, &look, files);
+	tree->mem_bytes -= twice < shared ? twice : shared;
+}
+
+int sample_tree(pid_t root, uint64_t exact_above_bytes, struct sample_files *files,
+		struct sample_tree *ret_tree)
 {
 	_cleanup_fd_ int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct walk walk = { .proc_fd = proc_fd };
@@ -244,8 +349,7 @@ int sample_tree(pid_t root, uint64_t exact_above_bytes, struct sample_tree *ret_
 	tree.is_cut = walk.is_cut;
 	for (int i = 1; i < walk.count; i++)
 		tree.mem_bytes += cheap_bytes(proc_fd, walk.pids[i]);
-	if (tree.mem_bytes > exact_above_bytes)
-		tree.mem_bytes = exact_sum(&walk, &tree.is_exact);
+	count_more(&walk, exact_above_bytes, files, &tree);
 	*ret_tree = tree;
 	return 0;
 }

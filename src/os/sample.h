@@ -3,8 +3,8 @@
  *
  * The monitor calls this once a tick where there is no control group. A sample is a look at a
  * moment: what came and went between two looks was not seen, and results say `sampled`. Memory
- * that no process maps (a memfd, a file in scratch) is in no process's count; scratch is looked
- * at by itself, unmapped memfds stay unseen (docs/limits.md).
+ * that no process maps is in no process's count: memfds are looked for in the descriptors
+ * (shmem.h), scratch is looked at by itself. docs/limits.md names what stays unseen.
  *
  * Work per call is bounded; a tree beyond the bounds is cut and says so. Nothing is allocated.
  */
@@ -23,9 +23,25 @@ enum {
 struct sample_tree {
 	uint32_t processes;
 	uint32_t threads;
-	uint64_t mem_bytes; /* private and shared memory; swap if is_exact; files not */
-	bool is_exact;      /* pages that processes share were counted once, not in each */
-	bool is_cut;        /* there were more than the bounds: the numbers are too low */
+	uint64_t mem_bytes;  /* private and shared memory, memory files; swap if is_exact */
+	uint64_t file_bytes; /* the part of it that is in memory files */
+	bool is_exact;       /* pages that processes share were counted once, not in each */
+	bool is_cut;         /* there were more than the bounds: the numbers are too low */
+};
+
+/*
+ * Between two looks at one tree: when its descriptors were last gone through. Zeroed is a start.
+ * That costs two microseconds a descriptor, so it is done only if all files in memory of this
+ * machine together could bring the tree above its limit, and then when their sum has changed by
+ * a part of the limit, or a second has gone by, or the tree seems to be above the limit.
+ */
+struct sample_files {
+	dev_t apart_dev; /* a file system whose files the caller counts; 0: none */
+	uint64_t bytes;  /* as of the last look */
+	uint64_t host_bytes;
+	uint64_t looked_us; /* 0: never */
+	uint64_t rest_us;   /* rather no look before, for the last one was dear */
+	bool is_blind;      /* a process did not let us look at its descriptors */
 };
 
 struct sample_scratch {
@@ -41,11 +57,13 @@ struct sample_scratch {
  * agent, to which orphans return. Adding up is cheap but counts pages that processes share once
  * each; only if the sum is above `exact_above_bytes` are they counted again, exactly, which costs
  * milliseconds for a large tree. Two looks in a row must agree before anybody is killed for it: a
- * number may have been given to another process between list and look.
+ * number may have been given to another process between list and look. `files` NULL: memory files
+ * count only where they are mapped.
  *
  * -ESRCH: `root` is gone. -ENOTSUP: the kernel does not list children (CONFIG_PROC_CHILDREN).
  */
-int sample_tree(pid_t root, uint64_t exact_above_bytes, struct sample_tree *ret_tree);
+int sample_tree(pid_t root, uint64_t exact_above_bytes, struct sample_files *files,
+		struct sample_tree *ret_tree);
 
 /* Room in the file system of a descriptor (O_PATH will do). 0 or a negative errno. */
 int sample_scratch(int fd, struct sample_scratch *ret_scratch);

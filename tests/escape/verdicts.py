@@ -52,7 +52,6 @@ def row(process, landlock=None, **users):
 
 LISTED = "This wall shares the host's process list; what the processes hold is not readable."
 GROUPS = "Only newgidmap could drop a user's supplementary groups; `caisson doctor` names them."
-UNSAMPLED = "without a control group memory that no process has mapped is not sampled"
 RIGHTS = "on the landlock wall chmod, chown, utimes and setxattr reach every file of the caller's, the read-only ones too"
 BOUND = "Only a privileged process could empty the bounding set; no_new_privs makes it meaningless."
 NAMES = "Landlock's right to list a folder covers all beneath it: names of hidden files are seen, contents are not."
@@ -124,8 +123,7 @@ VERDICTS = {
     "many_files": row(limited()),
     "memfd_program": row(denied(but={"execute": "allowed"}, why="a program in memory has no more rights than one on disk.")),
     "memory_bomb": row(limited(MEMORY, ends="memory")),
-    "memory_memfd": row(limited(MEMORY, ends="memory"), process_user=limited(MEMORY, ends="memory", broken=UNSAMPLED),
-                        landlock_user=limited(MEMORY, ends="memory", broken=UNSAMPLED)),
+    "memory_memfd": row(limited(MEMORY, ends="memory")),
     "memory_scratch": row(limited(MEMORY, ends="memory"), allowed(ON_DISK)),
     "monitor_killed": row(denied(ends="killed")),
     "mount_calls": row(denied(SYSCALL)),
