@@ -1,7 +1,9 @@
 # landlock - what a command may ask of the kernel where there are no namespaces
 #
 # The network, the IPC objects and the interfaces are the host's own here. Landlock guards
-# files, abstract sockets and signals; this text refuses the rest.
+# files, abstract sockets and signals; this text refuses the rest. Rights, owners, times and
+# attributes of files Landlock does not know: the monitor makes these calls in the program's
+# place, and without a monitor the kernel answers ENOSYS.
 
 include command        # the same allow-list; a syscall named below replaces all that it says
 
@@ -24,3 +26,26 @@ msgrcv                 deny EACCES # the host's IPC objects
 msgctl                 deny EACCES # the host's IPC objects
 mq_open                deny EACCES # the host's queues
 mq_unlink              deny EACCES # the host's queues
+
+chmod                  deny EPERM on x86_64 when arg1 has S_ISUID|S_ISGID # a set-id file in a workspace is the caller's on the host
+chmod                  watch on x86_64 # made by the monitor
+fchmod                 deny EPERM when arg1 has S_ISUID|S_ISGID # as above
+fchmod                 watch # made by the monitor: opened for reading is enough for it
+fchmodat               deny EPERM when arg2 has S_ISUID|S_ISGID # as above
+fchmodat               watch # made by the monitor
+fchmodat2              deny EPERM when arg2 has S_ISUID|S_ISGID # as above
+fchmodat2              watch # made by the monitor
+chown                  watch on x86_64 # made by the monitor
+lchown                 watch on x86_64 # made by the monitor
+fchown                 watch # made by the monitor
+fchownat               watch # made by the monitor
+utime                  watch on x86_64 # made by the monitor
+utimes                 watch on x86_64 # made by the monitor
+futimesat              watch on x86_64 # made by the monitor
+utimensat              watch # made by the monitor
+setxattr               watch # made by the monitor
+lsetxattr              watch # made by the monitor
+fsetxattr              watch # made by the monitor
+removexattr            watch # made by the monitor
+lremovexattr           watch # made by the monitor
+fremovexattr           watch # made by the monitor

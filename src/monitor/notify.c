@@ -43,6 +43,7 @@ enum {
 	TOKENS_PER_MS = 20,
 	TOKENS_MAX = 40000,
 	TOKENS_CALL = 1,
+	TOKENS_DONE = 2, /* performed by us */
 	TOKENS_FACT = 20,
 	PAUSE_MS = 20,
 	TICK_MS = 5
@@ -146,11 +147,20 @@ static void refuse_setid(struct call *call)
 	call_record(call, &fact);
 }
 
+/* With mounts of its own the kernel decides, and we look; without them nothing else guards. */
+static void look_or_do(struct call *call)
+{
+	if (call->notify->setup.has_own_view)
+		notify_file(call);
+	else
+		notify_meta(call);
+}
+
 static void (*const handlers[CALL_CLASS_COUNT])(struct call *) = {
 	[CALL_OPEN] = notify_file,       [CALL_OPEN_HOW] = notify_file, [CALL_CREATE] = notify_file,
 	[CALL_REMOVE] = notify_file,     [CALL_RENAME] = notify_file,   [CALL_CHANGE] = notify_file,
 	[CALL_CONNECT] = notify_connect, [CALL_BIND] = notify_bind,     [CALL_SENDTO] = notify_send,
-	[CALL_SENDMSG] = notify_send,    [CALL_SENDMMSG] = notify_send,
+	[CALL_SENDMSG] = notify_send,    [CALL_SENDMMSG] = notify_send, [CALL_META] = look_or_do,
 };
 
 /*
@@ -200,7 +210,9 @@ static bool handle_one(struct notify *notify)
 	call.tid = (pid_t)request.pid;
 	notify->handled++;
 	decide(&call);
-	notify->tokens -= call.had_fact ? TOKENS_FACT : TOKENS_CALL;
+	notify->tokens -= call.had_fact                 ? TOKENS_FACT
+			  : call.answer == ANSWER_LATER ? TOKENS_DONE
+							: TOKENS_CALL;
 	if (!notify->wants_end)
 		answer(&call);
 	return true;
@@ -223,10 +235,10 @@ static void fill_bucket(struct notify *notify)
 /* Armed once and left to fire: setting it anew with every call would put it off for ever. */
 static void set_timer(struct notify *notify)
 {
-	int ms = notify->waiting_count ? TICK_MS : PAUSE_MS;
+	int ms = notify->waiting_count || notify->held ? TICK_MS : PAUSE_MS;
 	struct itimerspec when = { .it_value.tv_nsec = ms * 1000000L };
 
-	if (notify->is_timer_set || (!notify->waiting_count && !notify->is_paused))
+	if (notify->is_timer_set || (!notify->waiting_count && !notify->is_paused && !notify->held))
 		return;
 	notify->is_timer_set = timerfd_settime(notify->timer, 0, &when, NULL) == 0;
 }
@@ -249,15 +261,22 @@ static int listener_events(const struct notify *notify)
 	return poll(&ready, 1, 0) > 0 ? ready.revents : 0;
 }
 
+static bool may_take(const struct notify *notify)
+{
+	return notify->tokens > 0 && !notify->wants_end && !notify->held;
+}
+
 enum notify_state notify_handle(struct notify *notify)
 {
 	int events = 0;
 
 	fill_bucket(notify);
 	/* Only then: retrying with every call would let 64 waiting connects multiply a flood. */
-	if (timer_fired(notify))
+	if (timer_fired(notify)) {
 		wait_tick(notify);
-	for (int i = 0; i < BATCH && notify->tokens > 0 && !notify->wants_end; i++) {
+		hand_tick(notify);
+	}
+	for (int i = 0; i < BATCH && may_take(notify); i++) {
 		events = listener_events(notify);
 		if (!(events & POLLIN) || !handle_one(notify))
 			break;
@@ -298,7 +317,7 @@ int notify_new(int listener, const struct notify_setup *setup, struct notify **r
 		return csn_fail(err, -ENOMEM, "notify", "out of memory for a command's listener");
 	}
 	notify->listener = listener;
-	notify->timer = notify->root = notify->scratch = -1;
+	notify->timer = notify->root = notify->scratch = notify->hand = -1;
 	notify->setup = *setup;
 	if (!notify->setup.decide)
 		notify->setup.decide = profile_decide;
@@ -320,6 +339,7 @@ void notify_free(struct notify *notify)
 		return;
 	notify_flush(notify);
 	wait_done(notify);
+	hand_done(notify);
 	fd_close(notify->listener);
 	fd_close(notify->timer);
 	fd_close(notify->root);
@@ -329,7 +349,7 @@ void notify_free(struct notify *notify)
 
 int notify_fd(const struct notify *notify)
 {
-	return notify->is_paused ? -1 : notify->listener;
+	return notify->is_paused || notify->held ? -1 : notify->listener;
 }
 
 int notify_timer_fd(const struct notify *notify)

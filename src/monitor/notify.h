@@ -8,9 +8,13 @@
  *        ◄── the profile's errno ─────────────
  *     connect(fd, address)      ── stopped ──►  copies address and socket, decides, connects
  *        ◄── result, never CONTINUE ──────────  its own copy
+ *     chmod("a.txt", 0600)      ── stopped ──►  landlock wall: resolves, decides on what it
+ *        ◄── result, never CONTINUE ──────────  found, and has that changed by the hand
  *
- * Walls never depend on it, with one exception: `connect`. With CONTINUE a second thread could
- * swap the address in memory between our look and the kernel's, so connect is done here.
+ * Walls never depend on it, with two exceptions: `connect`, and where there are no mounts of its
+ * own the calls that change mode, owner, times and attributes, which Landlock does not know. With
+ * CONTINUE a second thread could swap what we looked at before the kernel reads it, so these are
+ * done here.
  *
  * Nothing here blocks: the listener is polled before it is read, connects that would wait are
  * kept and retried, floods are answered late. The caller polls one descriptor, notify_fd().
@@ -19,6 +23,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "monitor/violations.h"
@@ -40,6 +45,9 @@ struct notify_setup {
 	const struct plan *plan;       /* borrowed */
 	const char *profile;           /* as for profile_rules(): "command", "command-reads" … */
 	struct violations *violations; /* borrowed: where facts go */
+	/* Workspace-relative, NULL-terminated, borrowed; NULL: none. The landlock wall's only. */
+	const char *const *hidden;
+	uid_t as_uid;   /* the command's uid and gid where they are not ours; 0: ours */
 	int scratch_fd; /* O_PATH of the scratch mount or folder, borrowed; -1: looked up inside */
 	/* The rule that decides a call; NULL stands for profile_decide(). For tests. */
 	const struct profile_rule *(*decide)(const char *profile, const struct seccomp_data *data);

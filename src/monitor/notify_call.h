@@ -16,7 +16,8 @@ enum call_class {
 	CALL_CREATE,   /* fails harmlessly if the name exists */
 	CALL_REMOVE,   /* fails harmlessly if it does not */
 	CALL_RENAME,   /* removes one name and makes or replaces another */
-	CALL_CHANGE,   /* changes what exists: mode, owner, times, size */
+	CALL_CHANGE,   /* changes what exists: its size */
+	CALL_META,     /* changes its mode, owner, times or attributes */
 	CALL_CONNECT,
 	CALL_BIND,
 	CALL_SENDTO,

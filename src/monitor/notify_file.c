@@ -17,11 +17,7 @@
 #include "monitor/notify_private.h"
 #include "os/tracee.h"
 
-#define _cleanup_place_ __attribute__((cleanup(place_done)))
-#define PLACE_NONE ((struct place){ .fd = -1 })
-
-/* Which line of the plan speaks about `name`. */
-static void write_rule(const struct plan *plan, const char *name, struct fact *fact)
+void notify_write_rule(const struct plan *plan, const char *name, struct fact *fact)
 {
 	const struct plan_mount *best = NULL;
 	bool is_workspace = plan->workspace.host && plan->workspace.at &&
@@ -66,7 +62,7 @@ static void record_write(struct call *call, const struct place *blamed, const st
 	if (to)
 		put_name(to, fact.detail.to, sizeof fact.detail.to);
 	put_name(blamed, name, sizeof name);
-	write_rule(call->notify->setup.plan, name, &fact);
+	notify_write_rule(call->notify->setup.plan, name, &fact);
 	fact.is_certain = false; /* the path was in the program's memory, and the call goes on */
 	call_record(call, &fact);
 }
@@ -210,6 +206,7 @@ static void file_change(struct call *call)
 static void (*const looks[CALL_CLASS_COUNT])(struct call *) = {
 	[CALL_OPEN] = file_open,     [CALL_OPEN_HOW] = file_open_how, [CALL_CREATE] = file_create,
 	[CALL_REMOVE] = file_remove, [CALL_RENAME] = file_rename,     [CALL_CHANGE] = file_change,
+	[CALL_META] = file_change,
 };
 
 void notify_file(struct call *call)

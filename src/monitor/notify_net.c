@@ -28,8 +28,6 @@
 #include "monitor/notify_private.h"
 #include "os/tracee.h"
 
-#define _cleanup_place_ __attribute__((cleanup(place_done)))
-
 enum { QUERY_MAX = 300, LOOKUP_MS = 1000, MESSAGES_MAX = 16 };
 
 /* An address as copied once from the program. */

@@ -16,6 +16,7 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
@@ -283,6 +284,40 @@ int place_find(const struct call *call, int dir_fd, const char *path, bool is_no
 	return r < 0 ? r : -ELOOP;
 }
 
+/* Root's monitor walks with the command's ids: folders closed to it stay closed. Both are the
+ * caller's own otherwise. */
+static void walk_as(const struct notify *notify, bool is_begin)
+{
+	if (!notify->setup.as_uid)
+		return;
+	setfsgid(is_begin ? notify->setup.as_uid : getegid());
+	setfsuid(is_begin ? notify->setup.as_uid : geteuid());
+}
+
+int place_walk(const struct call *call, int dir_fd, const char *path, bool is_nofollow, int *ret_fd)
+{
+	_cleanup_place_ struct place base = { .fd = -1 };
+	int fd, r = 0;
+
+	if (path[0] == '/')
+		path = without_magic(path);
+	fd = is_nofollow ? -1 : named_descriptor(path);
+	if (fd >= 0)
+		return tracee_open_fd(call->tid, fd, ret_fd);
+	if (path[0] != '/')
+		r = place_of_fd(call, dir_fd, &base);
+	if (r < 0)
+		return r;
+	walk_as(call->notify, true);
+	fd = sys_openat2(base.fd, path, O_PATH | (is_nofollow ? O_NOFOLLOW : 0),
+			 RESOLVE_NO_MAGICLINKS);
+	walk_as(call->notify, false);
+	if (fd < 0)
+		return fd == -EPERM ? -EACCES : fd;
+	*ret_fd = fd;
+	return 0;
+}
+
 int place_name(const struct place *place, char *ret_name, size_t size)
 {
 	char name[PATH_MAX];
@@ -327,27 +362,47 @@ static bool is_own_proc(const struct place *place)
 	       str_starts(entry, "thread-self/");
 }
 
+static bool is_on_scratch(const struct notify *notify, const char *name)
+{
+	char scratch[PATH_MAX];
+
+	return notify->setup.scratch_fd >= 0 &&
+	       tracee_name_of(notify->setup.scratch_fd, scratch, sizeof scratch) == 0 &&
+	       path_is_beneath(name, scratch);
+}
+
+/* The innermost of the workspace and the mounts that `name` lies in decides. */
+static bool plan_permits_name(const struct notify *notify, const char *name)
+{
+	const struct plan *plan = notify->setup.plan;
+	const char *best = NULL;
+	bool may_write = false;
+
+	if (is_on_scratch(notify, name))
+		return true;
+	if (plan->workspace.host && path_is_beneath(name, plan->workspace.host)) {
+		best = plan->workspace.host;
+		may_write = plan->workspace.access != ACCESS_RO;
+	}
+	for (size_t i = 0; i < plan->mount_count; i++) {
+		const struct plan_mount *mount = &plan->mounts[i];
+
+		if (path_is_beneath(name, mount->host) &&
+		    (!best || strlen(mount->host) > strlen(best))) {
+			best = mount->host;
+			may_write = mount->access != ACCESS_RO;
+		}
+	}
+	return may_write;
+}
+
 /* The landlock wall shows the host's own tree: there only the plan's paths can decide. */
 static bool plan_permits(const struct call *call, const struct place *place)
 {
-	const struct plan *plan = call->notify->setup.plan;
-	char name[PATH_MAX], scratch[PATH_MAX];
+	char name[PATH_MAX];
 
-	if (place_name(place, name, sizeof name) < 0 || name[0] != '/')
-		return true;
-	if (call->notify->setup.scratch_fd >= 0 &&
-	    tracee_name_of(call->notify->setup.scratch_fd, scratch, sizeof scratch) == 0 &&
-	    path_is_beneath(name, scratch))
-		return true;
-	if (plan->workspace.host && plan->workspace.access != ACCESS_RO &&
-	    path_is_beneath(name, plan->workspace.host))
-		return true;
-	for (size_t i = 0; i < plan->mount_count; i++) {
-		if (plan->mounts[i].access != ACCESS_RO &&
-		    path_is_beneath(name, plan->mounts[i].host))
-			return true;
-	}
-	return false;
+	return place_name(place, name, sizeof name) < 0 || name[0] != '/' ||
+	       plan_permits_name(call->notify, name);
 }
 
 bool place_may_write(const struct call *call, const struct place *place)
@@ -372,6 +427,46 @@ bool place_may_write(const struct call *call, const struct place *place)
 	if (fs.f_flags & ST_RDONLY)
 		return false;
 	return call->notify->setup.has_own_view || plan_permits(call, place);
+}
+
+bool place_is_hidden(const struct call *call, const char *name)
+{
+	const struct notify_setup *setup = &call->notify->setup;
+	const char *workspace = setup->plan->workspace.host;
+
+	if (!workspace || !path_is_beneath(name, workspace))
+		return false;
+	for (const char *const *hidden = setup->hidden; hidden && *hidden; hidden++)
+		if (path_is_beneath(path_tail(name, workspace), *hidden))
+			return true;
+	return false;
+}
+
+/* What only descriptors lead to: pipes, sockets, files in memory. They are the command's own. */
+static bool is_nameless(int fd, const struct stat *st, const char *name)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) < 0)
+		return false;
+	if (fs.f_type == PIPEFS_MAGIC || fs.f_type == SOCKFS_MAGIC)
+		return true;
+	return fs.f_type == TMPFS_MAGIC && st->st_nlink == 0 && str_starts(name, "/memfd:");
+}
+
+bool place_may_change(const struct call *call, const struct place *place)
+{
+	char name[PATH_MAX];
+	struct stat st;
+
+	if (fstat(place->fd, &st) < 0 || tracee_name_of(place->fd, name, sizeof name) < 0)
+		return false;
+	if (is_nameless(place->fd, &st, name))
+		return true;
+	/* A device's rights are the machine's; "(unreachable)/x" is nobody's to judge. */
+	if (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) || name[0] != '/')
+		return false;
+	return plan_permits_name(call->notify, name) && !place_is_hidden(call, name);
 }
 
 /* The scratch mount: lent by the wall, or looked up once in the sandbox's root. */

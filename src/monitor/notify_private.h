@@ -8,6 +8,8 @@
 
 #include <linux/seccomp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "monitor/notify.h"
 #include "monitor/notify_call.h"
@@ -29,6 +31,8 @@ struct waiting {
 	socklen_t length;
 };
 
+struct held;
+
 /* A connect to the resolver that was answered with success, so that the query can be seen. */
 struct lookup {
 	pid_t tid; /* 0: free */
@@ -49,6 +53,9 @@ struct notify {
 	bool is_timer_set;
 	bool wants_end;
 	uint64_t delayed, handled, unreadable;
+	int hand; /* the socket to it, -1: not started */
+	pid_t hand_pid;
+	struct held *held; /* an order that waits for room, or NULL */
 	size_t waiting_count;
 	struct waiting waiting[NOTIFY_WAITING_MAX];
 	struct lookup lookups[NOTIFY_LOOKUPS_MAX];
@@ -84,9 +91,13 @@ int call_int(const struct call *call, int index);
 
 /* Handlers by class. */
 void notify_file(struct call *call);
+void notify_meta(struct call *call);
 void notify_connect(struct call *call);
 void notify_bind(struct call *call);
 void notify_send(struct call *call);
+
+/* Which line of the plan speaks about `name`, a full one. */
+void notify_write_rule(const struct plan *plan, const char *name, struct fact *fact);
 
 /* Records connects to the resolver whose query did not come. */
 void notify_flush(struct notify *notify);
@@ -108,6 +119,37 @@ int wait_add(struct call *call, const struct waiting *connect);
 void wait_tick(struct notify *notify);
 void wait_done(struct notify *notify);
 
+/* ---- the hand (notify_hand.c) ------------------------------------------------------------- */
+
+enum change { CHANGE_MODE, CHANGE_OWNER, CHANGE_TIMES, CHANGE_SET, CHANGE_REMOVE };
+
+/* A call to perform, as copied from the program; what it changes is a descriptor. */
+struct order {
+	uint64_t id; /* of the notification */
+	enum change change;
+	bool is_open; /* the call named a descriptor: one of O_PATH gets EBADF */
+	mode_t mode;
+	uid_t uid;
+	gid_t gid;
+	bool is_now; /* CHANGE_TIMES without times */
+	struct timespec times[2];
+	int flags;           /* of CHANGE_SET */
+	char name[256];      /* of an attribute */
+	uint32_t value_size; /* the value follows */
+};
+
+/*
+ * Gives an order for descriptor `fd` (borrowed) to the hand, which answers the call; the first one
+ * starts it. 0 or a negative errno to answer instead: -EIO, -EAGAIN where it cannot be started.
+ */
+int hand_order(struct call *call, const struct order *order, int fd, const void *value);
+
+/* Tries again to hand over an order that had no room; until then no call is taken. */
+void hand_tick(struct notify *notify);
+
+/* Ends the hand, and what it has not done. */
+void hand_done(struct notify *notify);
+
 /* ---- places (notify_place.c) -------------------------------------------------------------- */
 
 /* A path as the sandbox sees it: what it leads to, or the nearest existing parent. */
@@ -117,6 +159,9 @@ struct place {
 	char rest[4096]; /* what is missing beneath fd, "" if it exists */
 };
 
+#define _cleanup_place_ __attribute__((cleanup(place_done)))
+#define PLACE_NONE ((struct place){ .fd = -1 })
+
 /*
  * Finds a path from folder descriptor `dir_fd` (AT_FDCWD: the current one) of the call's
  * thread. Symbolic links are the sandbox's. 0 or a negative errno: -EACCES, -EPERM not observed,
@@ -124,6 +169,14 @@ struct place {
  */
 int place_find(const struct call *call, int dir_fd, const char *path, bool is_nofollow,
 	       struct place *ret_place);
+/*
+ * What a path leads to, walked once as the kernel walks it for a program whose root is ours (the
+ * landlock wall), with the command's rights. Nothing missing is made up for, and of magic links
+ * only "/proc/self/fd/N" and its like are followed. An O_PATH descriptor, or a negative errno as
+ * the program's call would have it.
+ */
+int place_walk(const struct call *call, int dir_fd, const char *path, bool is_nofollow,
+	       int *ret_fd);
 /* The place of an open descriptor of the thread. */
 int place_of_fd(const struct call *call, int fd, struct place *ret_place);
 void place_done(struct place *place);
@@ -133,6 +186,15 @@ int place_name(const struct place *place, char *ret_name, size_t size);
 
 /* Does the plan permit to write it, or to make it? By mount flags, file system and plan. */
 bool place_may_write(const struct call *call, const struct place *place);
+
+/*
+ * May its mode, owner, times and attributes be changed? Unlike place_may_write(), which feeds
+ * the record, this decides: what cannot be judged is false. For the landlock wall.
+ */
+bool place_may_change(const struct call *call, const struct place *place);
+
+/* Is `name`, a full one, a file that the wall hides, or in such a folder? The landlock wall. */
+bool place_is_hidden(const struct call *call, const char *name);
 
 /* Is it on the sandbox's own scratch? For sockets: nobody outside can have made it. */
 bool place_is_scratch(const struct call *call, const struct place *place);

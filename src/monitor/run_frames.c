@@ -448,6 +448,8 @@ void run_take_listener(struct run *run)
 		.plan = run->plan,
 		.profile = profile_for(run),
 		.violations = &run->violations,
+		.hidden = run->hidden,
+		.as_uid = geteuid() == 0 ? run->wall.kernel_uid : 0,
 		.scratch_fd = run->limits.scratch_fd,
 		.has_own_view = run->backend->has_view,
 	};
