@@ -82,6 +82,24 @@ enum cli_kind {
 	CLI_LIMIT,  /* adds "KEY=VALUE" to limits; `value` is the KEY, NULL if it is typed */
 };
 
+/* What a shell can offer where a value or a word is typed (completion.c). */
+enum cli_offer {
+	OFFER_WORDS, /* the lower-case words between '|' in `arg` or `usage`; nothing without any */
+	OFFER_FILE,
+	OFFER_FOLDER,
+	OFFER_WORKSPACE, /* a folder, then :ro, :rw or :cow */
+	OFFER_MOUNT,     /* a host path, a path inside, then :ro or :rw */
+	OFFER_TIER,
+	OFFER_BACKEND,
+	OFFER_LIMIT,    /* KEY= of the policy's limits */
+	OFFER_SETTING,  /* KEY= of a policy */
+	OFFER_VARIABLE, /* of the caller's environment */
+	OFFER_RUN,
+	OFFER_COMMAND, /* of ours */
+	OFFER_PROGRAM, /* of the host, then whatever that program offers */
+	OFFER_COUNT,
+};
+
 struct cli_flag {
 	const char *name; /* long name; NULL ends a table */
 	char letter;      /* 0: none */
@@ -90,6 +108,7 @@ struct cli_flag {
 	enum cli_kind kind;
 	size_t target; /* offset in struct cli_options */
 	const char *value;
+	enum cli_offer offer;
 };
 
 struct cli;
@@ -113,7 +132,8 @@ struct cli_command {
 	bool takes_argv;     /* flags end at the first word that is none */
 	bool starts_sandbox; /* every failure of ours is CLI_NOT_STARTED */
 	int min_args;
-	int max_args; /* -1: any number */
+	int max_args;             /* -1: any number */
+	enum cli_offer offers[2]; /* for the first word, for later ones */
 	int (*run)(struct cli *cli);
 };
 

@@ -1,46 +1,165 @@
 /*
- * Completion scripts for bash, zsh and fish, printed from the table
+ * What can be offered for a value, the same for every shell
  *
- * Each script holds the table as data and one small function, so that a press of TAB starts
- * no process of ours.
+ * Tiers, walls and keys are read from the tables that decide about them, so that a new one is
+ * completed without a line here.
  */
+#include "cli/completion.h"
+
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/backend.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "policy/keys.h"
 
-/* Text inside single quotes of a POSIX shell. */
-static void quoted(const char *text)
+enum { GROUP_SIZE = 32, SEEN_SIZE = 2048 };
+
+/* ---- words in the text of a value ----------------------------------------------------- */
+
+/* Is it "auto" of "auto|always|never", and not "PATH" or "[FILE]"? */
+static bool is_literal(const char *word, size_t length)
 {
-	for (; *text; text++)
-		if (*text == '\'')
-			fputs("'\\''", stdout);
-		else
-			fputc(*text, stdout);
+	for (size_t i = 0; i < length; i++)
+		if (!islower((unsigned char)word[i]))
+			return false;
+	return length > 0;
 }
 
-/* "none|loopback" as "none loopback"; "" for a flag without choices. */
-static void print_choices(const struct cli_flag *flag)
+/* Prints the literal alternatives of "PATH|host"; how many there are. */
+static int print_literals(const char *text, FILE *file)
 {
-	if (!cli_flag_is_choice(flag))
+	int count = 0;
+	size_t part;
+
+	if (!text || !strchr(text, '|'))
+		return 0;
+	for (const char *at = text; *at; at += part + (at[part] == '|')) {
+		part = strcspn(at, "|");
+		if (!is_literal(at, part))
+			continue;
+		count++;
+		if (file)
+			fprintf(file, "%.*s ", (int)part, at);
+	}
+	return count;
+}
+
+/* ---- words of the tables -------------------------------------------------------------- */
+
+static void print_tiers(const char *before)
+{
+	for (unsigned tier = 0; tier < TIER_COUNT; tier++)
+		printf("%s%s ", before, plan_tier_name((enum plan_tier)tier));
+}
+
+static void print_backends(void)
+{
+	fputs("any ", stdout);
+	for (const struct backend *const *b = backends; *b; b++)
+		printf("%s ", (*b)->name);
+}
+
+static void print_limits(void)
+{
+	static const char section[] = "limits.";
+
+	for (const struct key *key = policy_keys; key < policy_keys + KEY_COUNT; key++)
+		if (str_starts(key->path, section))
+			printf("%s= ", key->path + sizeof section - 1);
+	fputs("scratch= ", stdout);
+}
+
+/* Lists and maps are edited in the file; `policy set` has no way to say one. */
+static bool is_settable(const struct key *key)
+{
+	return key->kind != KIND_VERSION && key->kind < KIND_LIST;
+}
+
+static void print_settings(void)
+{
+	for (const struct key *key = policy_keys; key < policy_keys + KEY_COUNT; key++)
+		if (is_settable(key))
+			printf("%s= ", key->path);
+}
+
+static void print_pairs(const struct key *key)
+{
+	char before[64];
+
+	snprintf(before, sizeof before, "%s=", key->path);
+	if (key->kind == KIND_TIER)
+		print_tiers(before);
+	else if (key->kind == KIND_BOOL)
+		printf("%sfalse %strue ", before, before);
+	for (const char *const *word = key->choices; word && *word; word++)
+		printf("%s%s ", before, *word);
+}
+
+void offer_print_pairs(enum cli_offer offer)
+{
+	if (offer != OFFER_SETTING)
 		return;
-	for (const char *at = flag->arg; *at; at++)
-		fputc(*at == '|' ? ' ' : *at, stdout);
+	for (const struct key *key = policy_keys; key < policy_keys + KEY_COUNT; key++)
+		if (is_settable(key))
+			print_pairs(key);
 }
 
-/* Does the value name a file or a folder? By its word in the table. */
-static bool takes_path(const struct cli_flag *flag)
+void offer_print(enum cli_offer offer, const char *text)
 {
-	return cli_flag_has_value(flag) &&
-	       (str_starts(flag->arg, "FILE") || str_starts(flag->arg, "DIR") ||
-		str_starts(flag->arg, "PATH") || str_starts(flag->arg, "HOST:AT"));
+	switch (offer) {
+	case OFFER_WORDS:
+		print_literals(text, stdout);
+		break;
+	case OFFER_TIER:
+		print_tiers("");
+		break;
+	case OFFER_BACKEND:
+		print_backends();
+		break;
+	case OFFER_LIMIT:
+		print_limits();
+		break;
+	case OFFER_SETTING:
+		print_settings();
+		break;
+	default:
+		break;
+	}
 }
 
-/* The words that start commands, each once; `second` after `group`, or the first words with NULL.
- */
-static void print_words(const char *group)
+const char *offer_name(enum cli_offer offer, const char *text)
+{
+	static const char *const names[OFFER_COUNT] = {
+		[OFFER_WORDS] = "words",     [OFFER_FILE] = "file",
+		[OFFER_FOLDER] = "folder",   [OFFER_WORKSPACE] = "workspace",
+		[OFFER_MOUNT] = "mount",     [OFFER_TIER] = "words",
+		[OFFER_BACKEND] = "words",   [OFFER_LIMIT] = "keys",
+		[OFFER_SETTING] = "keys",    [OFFER_VARIABLE] = "variable",
+		[OFFER_RUN] = "run",         [OFFER_COMMAND] = "command",
+		[OFFER_PROGRAM] = "program",
+	};
+
+	return offer == OFFER_WORDS && !print_literals(text, NULL) ? "none" : names[offer];
+}
+
+const char *offer_of_flag(const struct cli_flag *flag)
+{
+	return cli_flag_has_value(flag) ? offer_name(flag->offer, flag->arg) : "";
+}
+
+const char *offer_of_word(const struct cli_command *command, int later)
+{
+	if (command->max_args >= 0 && later >= command->max_args)
+		return "none";
+	return offer_name(command->offers[later], command->usage);
+}
+
+/* ---- words that start commands -------------------------------------------------------- */
+
+void completion_print_commands(const char *group)
 {
 	size_t length = group ? strlen(group) : 0, part;
 	const char *last = "";
@@ -57,10 +176,9 @@ static void print_words(const char *group)
 	}
 }
 
-/* Calls `each` once for every first word of a two-word command. */
-static void each_group(void (*each)(const char *group))
+void completion_each_group(void (*each)(const char *group))
 {
-	char group[32], last[32] = "";
+	char group[GROUP_SIZE], last[GROUP_SIZE] = "";
 
 	for (const struct cli_command *c = cli_commands; c->name; c++) {
 		if (!strchr(c->name, ' '))
@@ -72,222 +190,19 @@ static void each_group(void (*each)(const char *group))
 	}
 }
 
-/* ---- bash ------------------------------------------------------------------------------ */
-
-static void bash_group(const char *group)
+void completion_each_valued(void (*each)(const struct cli_flag *flag))
 {
-	printf("\t%s) words='", group);
-	print_words(group);
-	puts("' ;;");
-}
-
-static void bash_flags(const struct cli_command *command)
-{
+	char seen[SEEN_SIZE] = " ", name[64];
 	const struct cli_flag *flag;
-
-	printf("\t'%s') flags='", command->name);
-	for (size_t i = 0; (flag = cli_flag_at(command, i)); i++) {
-		printf("--%s ", flag->name);
-		if (flag->letter)
-			printf("-%c ", flag->letter);
-	}
-	printf("'; ends=%d ;;\n", command->takes_argv);
-}
-
-/* Values do not differ between commands: one case per flag that has any. */
-static void bash_values(void)
-{
-	const struct cli_flag *flag;
-	char seen[1024] = " ", key[64];
 
 	for (const struct cli_command *c = cli_commands; c->name; c++)
 		for (size_t i = 0; (flag = cli_flag_at(c, i)); i++) {
-			snprintf(key, sizeof key, " --%s ", flag->name);
-			if (!cli_flag_has_value(flag) || strstr(seen, key))
+			snprintf(name, sizeof name, " %s ", flag->name);
+			if (!cli_flag_has_value(flag) || strstr(seen, name))
 				continue;
-			snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%s", key + 1);
-			printf("\t--%s", flag->name);
-			if (flag->letter)
-				printf("|-%c", flag->letter);
-			fputs(") kind=", stdout);
-			fputs(cli_flag_is_choice(flag) ? "choice; words='"
-			      : takes_path(flag)       ? "path; words='"
-						       : "text; words='",
-			      stdout);
-			print_choices(flag);
-			puts("' ;;");
+			snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%s", name + 1);
+			each(flag);
 		}
-}
-
-static void print_bash(void)
-{
-	puts("# bash completion of caisson; made by `caisson completion bash`\n"
-	     "_caisson_value()\n{\n\tkind= words=\n\tcase \"$1\" in");
-	bash_values();
-	puts("\tesac\n}\n_caisson_flags()\n{\n\tflags= ends=0\n\tcase \"$1\" in");
-	for (const struct cli_command *c = cli_commands; c->name; c++)
-		bash_flags(c);
-	puts("\tesac\n}\n_caisson_group()\n{\n\twords=\n\tcase \"$1\" in");
-	each_group(bash_group);
-	fputs("\tesac\n}\n_caisson()\n{\n"
-	      "\tlocal cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
-	      "\tlocal command=\"${COMP_WORDS[1]}\" at=2 words= flags= kind= ends=0 i\n"
-	      "\tCOMPREPLY=()\n"
-	      "\tif [ \"$COMP_CWORD\" -le 1 ]; then\n"
-	      "\t\tCOMPREPLY=($(compgen -W '",
-	      stdout);
-	print_words(NULL);
-	puts("' -- \"$cur\"))\n\t\treturn\n\tfi\n"
-	     "\t_caisson_group \"$command\"\n"
-	     "\tif [ -n \"$words\" ]; then\n"
-	     "\t\tif [ \"$COMP_CWORD\" -eq 2 ]; then\n"
-	     "\t\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n\t\t\treturn\n\t\tfi\n"
-	     "\t\tcommand=\"$command ${COMP_WORDS[2]}\" at=3\n\tfi\n"
-	     "\t_caisson_flags \"$command\"\n"
-	     "\t# After the first word that is no flag, `run` completes the command's own words.\n"
-	     "\tfor ((i = at; ends && i < COMP_CWORD; i++)); do\n"
-	     "\t\tcase \"${COMP_WORDS[i]}\" in\n"
-	     "\t\t--) _command_offset $((i + 1)) 2>/dev/null || COMPREPLY=($(compgen -f -- "
-	     "\"$cur\")); "
-	     "return ;;\n"
-	     "\t\t-*) _caisson_value \"${COMP_WORDS[i]}\"; [ -n \"$kind\" ] && i=$((i + 1)) ;;\n"
-	     "\t\t*) _command_offset $i 2>/dev/null || COMPREPLY=($(compgen -f -- \"$cur\")); "
-	     "return ;;\n"
-	     "\t\tesac\n\tdone\n"
-	     "\t_caisson_value \"$prev\"\n"
-	     "\tcase \"$kind\" in\n"
-	     "\tchoice) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")) ;;\n"
-	     "\tpath) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
-	     "\ttext) ;;\n"
-	     "\t*) case \"$cur\" in\n"
-	     "\t\t-*) COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\")) ;;\n"
-	     "\t\t*) COMPREPLY=($(compgen -f -- \"$cur\"))\n"
-	     "\t\t\t[ \"$ends\" = 1 ] && COMPREPLY+=($(compgen -c -- \"$cur\")) ;;\n"
-	     "\t\tesac ;;\n"
-	     "\tesac\n}\ncomplete -o filenames -F _caisson caisson");
-}
-
-/* ---- zsh ------------------------------------------------------------------------------- */
-
-/* Text of an _arguments spec: ':', '[' and ']' are its own. */
-static void zsh_text(const char *text)
-{
-	for (; *text; text++) {
-		if (strchr(":[]\\", *text))
-			fputc('\\', stdout);
-		if (*text == '\'')
-			fputs("'\\'", stdout);
-		fputc(*text, stdout);
-	}
-}
-
-static void zsh_flag(const struct cli_flag *flag)
-{
-	bool repeats = flag->kind == CLI_LIST || flag->kind == CLI_LIMIT;
-
-	for (int letter = 0; letter < 1 + (flag->letter != 0); letter++) {
-		printf(" '%s%s", repeats ? "*" : "", letter ? "-" : "--");
-		if (letter)
-			fputc(flag->letter, stdout);
-		else
-			fputs(flag->name, stdout);
-		fputs(letter || !cli_flag_has_value(flag) ? "[" : "=[", stdout);
-		zsh_text(flag->what);
-		fputs("]", stdout);
-		if (cli_flag_has_value(flag)) {
-			fputs(":", stdout);
-			zsh_text(flag->arg);
-			fputs(cli_flag_is_choice(flag) ? ":("
-			      : takes_path(flag)       ? ":_files"
-						       : ": ",
-			      stdout);
-			print_choices(flag);
-			fputs(cli_flag_is_choice(flag) ? ")" : "", stdout);
-		}
-		fputs("'", stdout);
-	}
-}
-
-static void zsh_group(const char *group)
-{
-	printf("\t%s) (( CURRENT == 3 )) && { compadd ", group);
-	print_words(group);
-	puts("; return }; shift words; (( CURRENT-- )); words[1]=\"caisson $cmd ${words[1]}\"; "
-	     "cmd=\"$cmd ${words[1]##* }\" ;;");
-}
-
-static void print_zsh(void)
-{
-	const struct cli_flag *flag;
-
-	puts("#compdef caisson\n# zsh completion of caisson; made by `caisson completion zsh`\n"
-	     "_caisson()\n{\n\tlocal cmd=$words[2]\n\tif (( CURRENT == 2 )); then");
-	fputs("\t\tcompadd ", stdout);
-	print_words(NULL);
-	puts("\n\t\treturn\n\tfi\n\tshift words; (( CURRENT-- ))\n\tcase $cmd in");
-	each_group(zsh_group);
-	puts("\tesac\n\tcase $cmd in");
-	for (const struct cli_command *c = cli_commands; c->name; c++) {
-		printf("\t'%s') _arguments -s", c->name);
-		for (size_t i = 0; (flag = cli_flag_at(c, i)); i++)
-			zsh_flag(flag);
-		puts(c->takes_argv ? " '*::command:_normal' ;;" : " '*:file:_files' ;;");
-	}
-	puts("\tesac\n}\n_caisson \"$@\"");
-}
-
-/* ---- fish ------------------------------------------------------------------------------ */
-
-static void fish_flag(const struct cli_command *command, const struct cli_flag *flag)
-{
-	printf("complete -c caisson -n '__caisson_is %s' -l %s", command->name, flag->name);
-	if (flag->letter)
-		printf(" -s %c", flag->letter);
-	if (cli_flag_is_choice(flag)) {
-		fputs(" -x -a '", stdout);
-		print_choices(flag);
-		fputs("'", stdout);
-	} else if (cli_flag_has_value(flag)) {
-		fputs(takes_path(flag) ? " -r -F" : " -x", stdout);
-	}
-	fputs(" -d '", stdout);
-	quoted(flag->what);
-	puts("'");
-}
-
-static void fish_command(const struct cli_command *command)
-{
-	const char *blank = strchr(command->name, ' ');
-	const struct cli_flag *flag;
-
-	if (blank)
-		printf("complete -c caisson -f -n '__caisson_is %.*s' -a %s -d '",
-		       (int)(blank - command->name), command->name, blank + 1);
-	else
-		printf("complete -c caisson -f -n '__caisson_is' -a %s -d '", command->name);
-	quoted(command->summary);
-	puts("'");
-	for (size_t i = 0; (flag = cli_flag_at(command, i)); i++)
-		fish_flag(command, flag);
-}
-
-static void fish_group(const char *group)
-{
-	printf("complete -c caisson -f -n '__caisson_is' -a %s\n", group);
-}
-
-static void print_fish(void)
-{
-	puts("# fish completion of caisson; made by `caisson completion fish`\n"
-	     "function __caisson_is\n"
-	     "\tset -l words (commandline -opc)\n"
-	     "\tset -e words[1]\n"
-	     "\tset -l count (count $argv)\n"
-	     "\tif test $count -eq 0\n\t\ttest (count $words) -eq 0; return\n\tend\n"
-	     "\ttest (count $words) -ge $count; and test \"$words[1..$count]\" = \"$argv\"\nend");
-	each_group(fish_group);
-	for (const struct cli_command *c = cli_commands; c->name; c++)
-		fish_command(c);
 }
 
 int cli_completion(struct cli *cli)
@@ -295,7 +210,11 @@ int cli_completion(struct cli *cli)
 	static const struct {
 		const char *shell;
 		void (*print)(void);
-	} shells[] = { { "bash", print_bash }, { "zsh", print_zsh }, { "fish", print_fish } };
+	} shells[] = {
+		{ "bash", completion_bash },
+		{ "zsh", completion_zsh },
+		{ "fish", completion_fish },
+	};
 	struct csn_error err = { 0 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(shells); i++)

@@ -9,10 +9,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "audit/list.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -231,6 +233,27 @@ static int list_one(const struct run_info *info, void *data)
 	return 0;
 }
 
+/* Ids and nothing else, for programs and completion: no run is opened, so it is quick. */
+static int list_quietly(int root_fd, struct csn_error *err)
+{
+	char(*ids)[RUN_ID_SIZE] = NULL;
+	size_t count = 0;
+	int r = list_ids(root_fd, &ids, &count);
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		puts(ids[i]);
+	free(ids);
+	return r < 0 ? csn_fail(err, r, "record", "cannot read the run root: %s", strerror(-r)) : 0;
+}
+
+static int list_runs(const struct cli *cli, struct run *run, struct listing *listing,
+		     struct csn_error *err)
+{
+	if (cli->options.quiet && !cli->options.json)
+		return list_quietly(run->root_fd, err);
+	return record_list(run->root_fd, list_one, listing, err);
+}
+
 int cli_runs_ls(struct cli *cli)
 {
 	_cleanup_run_ struct run run = RUN_NONE;
@@ -244,7 +267,7 @@ int cli_runs_ls(struct cli *cli)
 	if (cli->options.json)
 		listing.rows = json_array();
 	if (r == 0)
-		r = record_list(run.root_fd, list_one, &listing, &err);
+		r = list_runs(cli, &run, &listing, &err);
 	if (r < 0 && r != -ENOENT) {
 		json_decref(listing.rows);
 		return cli_fail(cli, &err);

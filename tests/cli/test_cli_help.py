@@ -1,4 +1,4 @@
-"""One table, told five times: help, manual page, docs/cli.md, and three completions agree with it."""
+"""One table, told three times: help, manual page and docs/cli.md agree with it (completion: test_completion.py)."""
 import pathlib
 import re
 import shutil
@@ -25,10 +25,6 @@ def parse_markdown(text):
 @pytest.fixture
 def table(cli):
     return parse_markdown(cli("help", "--markdown").out)
-
-
-def long_names(flags):
-    return {re.search(r"--[a-z-]+", flag)[0] for flag in flags}
 
 
 def test_the_table_is_not_empty(table):
@@ -70,61 +66,6 @@ def test_first_page_names_every_command(cli, table):
     assert all(re.search(rf"^  {name} ", out, re.M) for name in table)
     bare = cli()
     assert bare.status == 2 and bare.out == "" and bare.err == out
-
-
-BASH = r"""
-source "$1"; shift
-COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _caisson
-printf '%s\n' "${COMPREPLY[@]}"
-"""
-
-
-@pytest.fixture
-def complete(cli, tmp_path):
-    script = tmp_path / "caisson.bash"
-    script.write_text(cli("completion", "bash").out)
-
-    def run(*words):
-        done = subprocess.run(["bash", "-c", BASH, "bash", str(script), "caisson", *words], cwd=tmp_path,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30, encoding="utf-8")
-        assert done.returncode == 0 and done.stderr == "", done.stderr
-        return set(done.stdout.split())
-
-    return run
-
-
-def test_bash_completes_commands_flags_values(complete, table):
-    first = {name.split()[0] for name in table}
-    assert complete("") == first
-    assert complete("pol") == {"policy"}
-    for group in ("policy", "runs"):
-        assert complete(group, "") == {name.split()[1] for name in table if name.startswith(group + " ")}
-    for name, flags in table.items():
-        assert complete(*name.split(), "--") == long_names(flags), name
-    assert complete("policy", "show", "--network", "") == {"none", "loopback", "allow", "engine"}
-    assert complete("policy", "show", "-n", "l") == {"loopback"}
-
-
-def test_fish_and_zsh_name_every_flag(cli, table):
-    fish, zsh = cli("completion", "fish").out, cli("completion", "zsh").out
-    for name, flags in table.items():
-        in_fish = set(re.findall(rf"^complete -c caisson -n '__caisson_is {name}' -l ([a-z-]+)", fish, re.M))
-        assert {"--" + flag for flag in in_fish} == long_names(flags), name
-        line = re.search(rf"^\t'{name}'\) _arguments -s(.*)$", zsh, re.M)[1]
-        assert set(re.findall(r"'\*?(--[a-z-]+)=?\[", line)) == long_names(flags), name
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_good_syntax(cli, shell):
-    if not shutil.which(shell):
-        pytest.skip(f"{shell}: not installed")
-    script = cli("completion", shell).out
-    subprocess.run([shell, "-n"], input=script, encoding="utf-8", check=True, timeout=30)
-
-
-def test_completion_for_another_shell_is_refused(cli):
-    answer = cli("completion", "csh")
-    assert answer.status == 2 and "bash, zsh and fish" in answer.err
 
 
 def test_version(cli):
