@@ -149,11 +149,16 @@ int backend_choose(const struct plan *plan, const struct backend **ret_backend,
 		unavailable(plan), plan_tier_name(plan->tier));
 }
 
+enum { PRIVATE_FIRST = 1879048192, PRIVATE_COUNT = 1 << 22 };
+
 uid_t backend_private_uid(void)
 {
-	enum { FIRST = 1879048192, COUNT = 1 << 22 };
+	return PRIVATE_FIRST + (uid_t)getpid() % PRIVATE_COUNT;
+}
 
-	return FIRST + (uid_t)getpid() % COUNT;
+bool backend_is_private_uid(uid_t uid)
+{
+	return uid >= PRIVATE_FIRST && uid - PRIVATE_FIRST < PRIVATE_COUNT;
 }
 
 void wall_done(struct wall *wall)

@@ -98,6 +98,7 @@ int backend_choose(const struct plan *plan, const struct backend **ret_backend,
  * hands out (systemd's UIDS-GIDS document). Neighbours differ by the monitor's pid.
  */
 uid_t backend_private_uid(void);
+bool backend_is_private_uid(uid_t uid); /* could it be one, of any monitor? */
 
 /* Closes a wall's descriptors and kills its first process. Reaping is the caller's. */
 void wall_done(struct wall *wall);

@@ -3,45 +3,48 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "audit/tree.h"
 #include "base/fd.h"
+#include "monitor/limits.h"
+#include "monitor/scratch.h"
 #include "os/sys.h"
 
-enum { KILL_MS = 2000, REMOVE_MS = 2000, PIPE_FD = 3, LAST_TRIES = 50 };
+enum { KILL_MS = 2000, REMOVE_MS = 2000, WALL_MS = 2000, LOCK_MS = 1000 };
 
-static void remove_scratch(const char *path)
+bool cleaner_is_needed(const struct cleaner_work *work)
 {
-	_cleanup_fd_ int tmp_fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	/* The last processes may still be writing: a folder that fills while it is emptied is
-	 * tried again. */
-	for (int i = 0; tmp_fd >= 0 && i < LAST_TRIES; i++) {
-		if (tree_remove(tmp_fd, path + strlen("/tmp/")) >= 0 || errno == ENOENT)
-			return;
-		usleep(20000);
-	}
+	return work->probe || work->scratch_dir ||
+	       (work->protect && work->protect->placeholder_count);
 }
 
-void cleaner_clean(const struct cleaner_work *work)
+static void clean_files(const struct cleaner_work *work, uint64_t wait_ms)
 {
-	if (work->group && cgroup_remove(work->group, 0) < 0) {
-		cgroup_kill(work->group, KILL_MS);
-		cgroup_remove(work->group, REMOVE_MS);
-	}
 	if (work->protect)
-		protect_clean(work->protect);
+		protect_clean(work->protect, wait_ms);
 	if (work->scratch_dir)
-		remove_scratch(work->scratch_dir);
+		scratch_remove(work->scratch_dir);
+	if (work->pending)
+		pending_remove(work->pending);
+}
+
+void cleaner_clean(const struct cleaner_work *work, const struct cgroup *group)
+{
+	if (group && cgroup_remove(group, 0) < 0) {
+		cgroup_kill(group, KILL_MS);
+		cgroup_remove(group, REMOVE_MS);
+	}
+	clean_files(work, 0);
 }
 
 /* Keeps nothing of the caller's: a pipe held open here would keep his pipeline waiting. */
-static void let_go(int pipe_fd)
+static void let_go(int socket)
 {
 	sigset_t all;
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -50,22 +53,58 @@ static void let_go(int pipe_fd)
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	for (int fd = 0; fd < 3; fd++)
 		dup2(null_fd, fd);
-	fcntl(pipe_fd, F_SETFD, 0);
+	fcntl(socket, F_SETFD, 0);
 	setsid();
 	prctl(PR_SET_NAME, "caisson-cleaner", 0, 0, 0);
 }
 
-_Noreturn static void wait_and_clean(const struct cleaner_work *work, int pipe_fd)
+/* One message: true, and a descriptor that came with it; false: the end. */
+static bool receive(int socket, char *ret_byte, int *fd)
 {
-	char byte;
+	union {
+		struct cmsghdr head; /* for its alignment */
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { ret_byte, 1 };
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
+				  .msg_controllen = sizeof control };
+	struct cmsghdr *head;
 	ssize_t n;
 
-	let_go(pipe_fd);
 	do
-		n = read(pipe_fd, &byte, 1);
+		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
-	if (n == 0)
-		cleaner_clean(work);
+	head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(head), sizeof *fd);
+	return n > 0;
+}
+
+static void end_wall(int pidfd)
+{
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+
+	if (pidfd < 0)
+		return;
+	sys_pidfd_signal(pidfd, SIGKILL);
+	poll(&end, 1, WALL_MS);
+}
+
+_Noreturn static void wait_and_clean(const struct cleaner_work *work, int socket)
+{
+	int wall_pidfd = -1;
+	char byte = 0;
+
+	let_go(socket);
+	while (receive(socket, &byte, &wall_pidfd))
+		if (byte == 'd')
+			_exit(0);
+	end_wall(wall_pidfd);
+	if (work->probe)
+		limits_remove(work->probe, work->id, REMOVE_MS);
+	clean_files(work, LOCK_MS);
 	_exit(0);
 }
 
@@ -75,10 +114,7 @@ int cleaner_start(const struct cleaner_work *work, struct cleaner *ret_cleaner)
 	int pair[2];
 
 	*ret_cleaner = cleaner;
-	if (!work->group && !work->scratch_dir &&
-	    !(work->protect && work->protect->placeholder_count))
-		return 0;
-	if (pipe2(pair, O_CLOEXEC) < 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	cleaner.pid = sys_clone(0, NULL, -1);
 	if (cleaner.pid == 0) {
@@ -86,22 +122,44 @@ int cleaner_start(const struct cleaner_work *work, struct cleaner *ret_cleaner)
 		wait_and_clean(work, pair[0]);
 	}
 	close(pair[0]);
-	cleaner.pipe_fd = pair[1];
+	cleaner.socket = pair[1];
 	if (cleaner.pid < 0) {
-		fd_close(cleaner.pipe_fd);
+		fd_close(cleaner.socket);
 		return cleaner.pid;
 	}
 	*ret_cleaner = cleaner;
 	return 0;
 }
 
+void cleaner_watch(const struct cleaner *cleaner, int pidfd)
+{
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { (char *)"w", 1 };
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
+				  .msg_controllen = sizeof control };
+
+	if (cleaner->pid < 0 || pidfd < 0)
+		return;
+	control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
+					 .cmsg_level = SOL_SOCKET,
+					 .cmsg_type = SCM_RIGHTS };
+	memcpy(CMSG_DATA(&control.head), &pidfd, sizeof pidfd);
+	/* Without it the cleaner still works, by groups, and by the wall's own end. */
+	sendmsg(cleaner->socket, &message, MSG_NOSIGNAL);
+}
+
 void cleaner_stop(struct cleaner *cleaner)
 {
 	if (cleaner->pid < 0)
 		return;
-	if (write(cleaner->pipe_fd, "d", 1) < 0)
+	if (send(cleaner->socket, "d", 1, MSG_NOSIGNAL) < 0)
 		kill(cleaner->pid, SIGKILL);
-	fd_close(cleaner->pipe_fd);
+	fd_close(cleaner->socket);
 	while (waitpid(cleaner->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	*cleaner = CLEANER_NONE;

@@ -53,9 +53,9 @@ static int check_hard(const struct limits *limits, const struct cgroup_probe *pr
 }
 
 /*
- * Whoever owns groups holds a shared lock on their first folder, and his cleaner with him (it
- * is the same open file): a lock that can be taken exclusively belongs to nobody. The id begins
- * with the time of its making; a group this young may not be locked yet.
+ * Whoever owns groups holds a shared lock on their folders: one that can be locked exclusively
+ * belongs to nobody, or to a cleaner that removes it too. The id begins with the time of its
+ * making; a group this young may not be locked yet.
  */
 enum { YOUNG_S = 10, STAMP_SIZE = 15 };
 
@@ -101,29 +101,67 @@ static void lock_groups(const struct cgroup *group)
 			flock(group->top_fd[i], LOCK_SH | LOCK_NB);
 }
 
-int limits_open(struct limits *limits, const struct plan *plan, const char *id,
-		struct csn_error *err)
+const struct cgroup_probe *limits_look(struct limits *limits, const struct plan *plan)
 {
-	struct cgroup_limits wants = { .mem_bytes = plan->limits.mem_bytes,
-				       .processes = plan->limits.processes,
-				       .cpu_milli = plan->limits.cpu_milli };
-	struct cgroup_probe probe;
-
 	*limits = (struct limits){ .plan = plan, .oom_fd = -1, .scratch_fd = -1 };
 	cgroup_init(&limits->group);
-	cgroup_probe(&probe);
+	cgroup_probe(&limits->probe);
+	return limits->probe.layout == CGROUP_NONE ? NULL : &limits->probe;
+}
+
+int limits_open(struct limits *limits, const char *id, struct csn_error *err)
+{
+	const struct plan_limits *plan = &limits->plan->limits;
+	struct cgroup_limits wants = { .mem_bytes = plan->mem_bytes,
+				       .processes = plan->processes,
+				       .cpu_milli = plan->cpu_milli };
+	struct cgroup_probe *probe = &limits->probe;
+
 	/* A group that cannot be made (no right, no space) leaves the other means. */
-	limits->has_group = probe.layout != CGROUP_NONE &&
-			    cgroup_create(&probe, id, &wants, &limits->group, NULL) >= 0;
+	limits->has_group = probe->layout != CGROUP_NONE &&
+			    cgroup_create(probe, id, &wants, &limits->group, NULL) >= 0;
 	limits->has_group &= has_any(&limits->group);
 	if (limits->has_group)
 		lock_groups(&limits->group);
-	if (probe.layout != CGROUP_NONE)
-		cgroup_sweep(&probe, is_alive, &probe);
+	if (probe->layout != CGROUP_NONE)
+		cgroup_sweep(probe, is_alive, probe);
 	if (limits->has_group &&
 	    cgroup_oom_fd(&limits->group, &limits->oom_fd, &limits->oom_events) < 0)
 		limits->oom_fd = -1;
-	return check_hard(limits, &probe, err);
+	return check_hard(limits, probe, err);
+}
+
+static bool is_another(const char *id, void *data)
+{
+	return !str_is(id, data);
+}
+
+static bool is_left(const struct cgroup_probe *probe, const char *id)
+{
+	char path[CGROUP_PATH + CGROUP_ID + 2];
+	bool is_found = false;
+	struct stat st;
+
+	for (int i = 0; i < CGROUP_CONTROLLERS && !is_found; i++) {
+		snprintf(path, sizeof path, "%s/%s", probe->base[i], id);
+		is_found = probe->has[i] && lstat(path, &st) == 0;
+	}
+	return is_found;
+}
+
+void limits_remove(const struct cgroup_probe *probe, const char *id, uint64_t timeout_ms)
+{
+	uint64_t deadline_ms = clock_now_ms() + timeout_ms;
+	char name[CGROUP_ID];
+
+	snprintf(name, sizeof name, "%s", id);
+	do /* waits by itself while dying processes keep a group busy */
+		cgroup_sweep(probe, is_another, name);
+	while (is_left(probe, id) && clock_now_ms() < deadline_ms);
+	/* The last one to go takes `caisson` along; its owner may have died before he made more. */
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+		if (probe->has[i])
+			rmdir(probe->base[i]);
 }
 
 int limits_clone_fd(const struct limits *limits)

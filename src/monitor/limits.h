@@ -19,6 +19,7 @@ enum { LIMITS_TICK_MS = 50 };
 
 struct limits {
 	const struct plan *plan; /* borrowed */
+	struct cgroup_probe probe;
 	struct cgroup group;
 	bool has_group;
 	int oom_fd; /* poll for oom_events; -1: none */
@@ -34,10 +35,17 @@ struct limits {
 	struct cgroup_usage usage; /* read at the end */
 };
 
-/* Makes the groups of sandbox `id`. -ENOTSUP with a sentence when limits_mode is hard and a
- * controller is missing. */
-int limits_open(struct limits *limits, const struct plan *plan, const char *id,
-		struct csn_error *err);
+/* Looks for controllers, changes nothing. Where groups will be made; NULL: there will be none.
+ * Borrowed from `limits`. */
+const struct cgroup_probe *limits_look(struct limits *limits, const struct plan *plan);
+
+/* After that: makes the groups of sandbox `id`, and sweeps those of dead ones. -ENOTSUP with a
+ * sentence when limits_mode is hard and a controller is missing. */
+int limits_open(struct limits *limits, const char *id, struct csn_error *err);
+
+/* Kills what is in the groups of `id` and removes them, by name: for who did not make them, and
+ * does not know how far their owner came. Waits at most so long. */
+void limits_remove(const struct cgroup_probe *probe, const char *id, uint64_t timeout_ms);
 
 /* Files for a process to enter (-1: none), for struct backend_start. */
 void limits_enter_fds(const struct limits *limits, int ret_agent[3], int ret_cmd[3]);

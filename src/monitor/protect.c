@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,167 +18,229 @@
 #include "base/path.h"
 #include "base/str.h"
 
-struct list {
-	const char **items;
-	size_t count;
-};
+enum { NOTES_SIZE = PROTECT_MAX * sizeof(struct placeholder_note) };
 
 struct work {
+	const struct plan *plan;
 	struct arena *arena;
 	struct protect *protect;
-	struct list frozen, not_enforced;
+	size_t frozen_count, not_enforced_count;
 };
 
-/* Takes the parent's descriptor. */
-static int add_placeholder(struct protect *protect, int *parent_fd, const char *name)
-{
-	struct placeholder *made;
+/* What one component is. */
+enum found { FOUND_NONE, FOUND_FOLDER, FOUND_OTHER, FOUND_OURS };
 
-	if (protect->placeholder_count == PROTECT_MAX)
-		return -E2BIG;
-	made = &protect->placeholders[protect->placeholder_count++];
-	made->parent_fd = fd_take(parent_fd);
-	snprintf(made->name, sizeof made->name, "%s", name);
-	return 0;
-}
-
-static int add(struct work *work, struct list *list, const char *path, size_t size)
-{
-	if (list->count == PROTECT_MAX)
-		return -E2BIG;
-	list->items[list->count] = arena_copy(work->arena, path, size);
-	return list->items[list->count++] ? 0 : -ENOMEM;
-}
-
-/* One component: 1 exists as a folder, 0 exists as something else, negative errno otherwise. */
+/* Or -errno: -ELOOP is a link. */
 static int look(int dir_fd, const char *name)
 {
 	struct stat st;
 
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
+		return errno == ENOENT ? FOUND_NONE : -errno;
 	if (S_ISLNK(st.st_mode))
 		return -ELOOP;
-	return S_ISDIR(st.st_mode);
+	if (placeholder_is_marked(&st))
+		return FOUND_OURS;
+	return S_ISDIR(st.st_mode) ? FOUND_FOLDER : FOUND_OTHER;
 }
 
-/* Is it a name that is frozen already, or beneath one? Our own placeholder is closed to us too. */
-static bool is_frozen(const struct work *work, const char *path)
+/* Is it a name that is frozen, or beneath one? A placeholder is closed to us too. */
+static bool is_frozen(const struct protect *protect, const char *path)
 {
-	for (size_t i = 0; i < work->frozen.count; i++) {
-		size_t n = strlen(work->frozen.items[i]);
+	for (const char **frozen = protect->frozen; *frozen; frozen++) {
+		size_t n = strlen(*frozen);
 
-		if (strncmp(path, work->frozen.items[i], n) == 0 &&
-		    (path[n] == 0 || path[n] == '/'))
+		if (strncmp(path, *frozen, n) == 0 && (path[n] == 0 || path[n] == '/'))
 			return true;
 	}
 	return false;
 }
 
-/* Only if there is room to remember it: 0, -E2BIG, or the errno of mkdir. */
-static int make_placeholder(struct work *work, int *parent_fd, const char *name)
+static int freeze(struct work *work, const char *path, size_t size)
 {
-	if (work->protect->placeholder_count == PROTECT_MAX)
+	const char **frozen = work->protect->frozen;
+
+	if (work->frozen_count == PROTECT_MAX)
 		return -E2BIG;
-	if (mkdirat(*parent_fd, name, 0555) < 0)
-		return -errno;
-	return add_placeholder(work->protect, parent_fd, name);
+	frozen[work->frozen_count] = arena_copy(work->arena, path, size);
+	return frozen[work->frozen_count++] ? 0 : -ENOMEM;
 }
 
-/* Walks `path`; what is missing becomes a placeholder. The frozen point is the first of those,
- * or the whole path when all of it exists. */
+/* Takes the parent's descriptor. The name will be the next frozen one. */
+static int mean(struct work *work, int *parent_fd, const char *name)
+{
+	struct protect *protect = work->protect;
+	struct placeholder *meant = &protect->placeholders[protect->placeholder_count];
+
+	if (protect->placeholder_count == PROTECT_MAX)
+		return -E2BIG;
+	protect->frozen_at[protect->placeholder_count++] = work->frozen_count;
+	meant->parent_fd = fd_take(parent_fd);
+	meant->fd = -1;
+	snprintf(meant->name, sizeof meant->name, "%s", name);
+	return 0;
+}
+
+/* Walks `path`. The frozen point is its first component that is absent, which will be a
+ * placeholder, or the whole path when all of it exists. */
 static int protect_one(struct work *work, const char *path)
 {
 	_cleanup_fd_ int dir_fd = fcntl(work->protect->workspace_fd, F_DUPFD_CLOEXEC, 3);
+	char name[PLACEHOLDER_NAME];
 	const char *at = path;
-	char name[256];
 
-	if (is_frozen(work, path))
+	if (is_frozen(work->protect, path))
 		return 0;
 	for (;;) {
 		size_t n = strcspn(at, "/"), upto = (size_t)(at - path) + n;
-		int state, next_fd;
+		int found, next_fd, r;
 
 		if (n == 0 || n >= sizeof name || dir_fd < 0)
-			return add(work, &work->not_enforced, path, strlen(path));
+			return 0;
 		memcpy(name, at, n);
 		name[n] = 0;
-		state = look(dir_fd, name);
-		if (state == -ENOENT)
-			state = make_placeholder(work, &dir_fd, name);
-		if (state == -E2BIG)
-			return state;
-		if (dir_fd < 0) /* the placeholder has it now */
-			return add(work, &work->frozen, path, upto);
-		if (state < 0)
-			return add(work, &work->not_enforced, path, strlen(path));
+		found = look(dir_fd, name);
+		if (found == FOUND_NONE || found == FOUND_OURS) {
+			r = mean(work, &dir_fd, name);
+			return r < 0 ? r : freeze(work, path, upto);
+		}
+		if (found < 0)
+			return 0;
 		if (at[n] == 0)
-			return add(work, &work->frozen, path, upto);
-		next_fd = state == 1 ? openat(dir_fd, name,
-					      O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-				     : -1;
+			return freeze(work, path, upto);
+		next_fd = found == FOUND_FOLDER
+				  ? openat(dir_fd, name,
+					   O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+				  : -1;
 		fd_close(dir_fd);
 		dir_fd = next_fd;
 		at += n + 1;
 	}
 }
 
-static bool make_list(struct work *work, struct list *list)
-{
-	list->items = arena_array(work->arena, PROTECT_MAX + 1, sizeof *list->items);
-	return list->items;
-}
-
-/* The policy file in force, where it lies in the workspace, and any that could come into force. */
-static int protect_policy(struct work *work, const struct plan *plan)
+/* The policy file in force, where it lies in the workspace. */
+static const char *policy_name(const struct plan *plan)
 {
 	const char *path = plan->policy_path;
 
-	if (path && path_is_beneath(path, plan->workspace.host))
-		return protect_one(work, path_tail(path, plan->workspace.host));
+	return path && path_is_beneath(path, plan->workspace.host)
+		       ? path_tail(path, plan->workspace.host)
+		       : NULL;
+}
+
+/* In a copy-on-write workspace nothing reaches the host, and commit refuses these names. */
+static int for_each(struct work *work, int (*each)(struct work *work, const char *path))
+{
+	const struct plan *plan = work->plan;
+	const char *policy = policy_name(plan);
+	int r = 0;
+
+	for (const char **path = plan->workspace.protect;
+	     r >= 0 && plan->workspace.access == ACCESS_RW && path && *path; path++)
+		r = each(work, *path);
+	return r >= 0 && policy ? each(work, policy) : r;
+}
+
+static int make_notes(struct protect *protect)
+{
+	void *notes;
+
+	if (protect->placeholder_count == 0)
+		return 0;
+	notes = mmap(NULL, NOTES_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (notes == MAP_FAILED)
+		return -errno;
+	protect->notes = notes;
 	return 0;
 }
 
-int protect_open(const struct plan *plan, struct arena *arena, struct protect *ret_protect,
+int protect_look(const struct plan *plan, struct arena *arena, struct protect *ret_protect,
 		 struct csn_error *err)
 {
-	struct work work = { .arena = arena, .protect = ret_protect };
-	int r = 0;
+	struct work work = { .plan = plan, .arena = arena, .protect = ret_protect };
+	struct protect *protect = ret_protect;
+	int r;
 
-	ret_protect->workspace_fd = -1;
-	ret_protect->placeholder_count = 0;
-	ret_protect->frozen = ret_protect->not_enforced = NULL;
+	protect->workspace_fd = -1;
+	protect->placeholder_count = 0;
+	protect->notes = NULL;
+	protect->frozen = protect->not_enforced = NULL;
 	if (!plan->workspace.host || plan->workspace.access == ACCESS_RO)
 		return 0;
-	if (!make_list(&work, &work.frozen) || !make_list(&work, &work.not_enforced))
+	protect->frozen = arena_array(arena, PROTECT_MAX + 1, sizeof *protect->frozen);
+	protect->not_enforced = arena_array(arena, PROTECT_MAX + 1, sizeof *protect->not_enforced);
+	if (!protect->frozen || !protect->not_enforced)
 		return csn_fail(err, -ENOMEM, "workspace", "out of memory");
-	ret_protect->workspace_fd = open(plan->workspace.host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (ret_protect->workspace_fd < 0)
+	protect->workspace_fd = open(plan->workspace.host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (protect->workspace_fd < 0)
 		return csn_fail(err, -errno, "workspace", "cannot open %s: %m",
 				plan->workspace.host);
-	/* In a copy-on-write workspace nothing reaches the host, and commit refuses these names. */
-	for (const char **path = plan->workspace.protect;
-	     r >= 0 && plan->workspace.access == ACCESS_RW && path && *path; path++)
-		r = protect_one(&work, *path);
+	r = for_each(&work, protect_one);
 	if (r >= 0)
-		r = protect_policy(&work, plan);
-	ret_protect->frozen = work.frozen.items;
-	ret_protect->not_enforced = work.not_enforced.items;
+		r = make_notes(protect);
 	return r < 0 ? csn_fail(err, r, "workspace", "cannot protect names in the workspace") : 0;
 }
 
-/* rmdir() only: what is no longer an empty folder is not ours any more. */
-void protect_clean(const struct protect *protect)
+/* Does what stands there now, ours or not, have to be mounted read-only, and can it be? */
+static bool can_freeze(struct protect *protect, size_t i)
 {
-	for (size_t i = protect->placeholder_count; i > 0; i--)
-		unlinkat(protect->placeholders[i - 1].parent_fd, protect->placeholders[i - 1].name,
-			 AT_REMOVEDIR);
+	struct placeholder *placeholder = &protect->placeholders[i];
+	int r = placeholder_make(placeholder, &protect->notes[i]);
+
+	return r > 0 || (r == 0 && look(placeholder->parent_fd, placeholder->name) > FOUND_NONE);
+}
+
+static int list_unless_frozen(struct work *work, const char *path)
+{
+	if (is_frozen(work->protect, path))
+		return 0;
+	if (work->not_enforced_count == PROTECT_MAX)
+		return -E2BIG;
+	work->protect->not_enforced[work->not_enforced_count++] = path;
+	return 0;
+}
+
+int protect_make(struct protect *protect, const struct plan *plan, struct arena *arena,
+		 struct csn_error *err)
+{
+	struct work work = { .plan = plan, .arena = arena, .protect = protect };
+	size_t count = 0, kept = 0;
+	int r;
+
+	if (protect->workspace_fd < 0)
+		return 0;
+	while (protect->frozen[count])
+		count++;
+	for (size_t i = 0; i < protect->placeholder_count; i++)
+		if (!can_freeze(protect, i))
+			protect->frozen[protect->frozen_at[i]] = NULL;
+	for (size_t i = 0; i < count; i++)
+		if (protect->frozen[i])
+			protect->frozen[kept++] = protect->frozen[i];
+	protect->frozen[kept] = NULL;
+	r = for_each(&work, list_unless_frozen);
+	return r < 0 ? csn_fail(err, r, "workspace", "cannot protect names in the workspace") : 0;
+}
+
+void protect_clean(struct protect *protect, uint64_t wait_ms)
+{
+	for (size_t i = protect->placeholder_count; i > 0 && protect->notes; i--) {
+		struct placeholder *made = &protect->placeholders[i - 1];
+
+		made->fd = fd_close(made->fd); /* our own lock; another run's stays */
+		placeholder_remove(made->parent_fd, made->name, &protect->notes[i - 1], wait_ms);
+	}
 }
 
 void protect_done(struct protect *protect)
 {
-	for (size_t i = 0; i < protect->placeholder_count; i++)
+	for (size_t i = 0; i < protect->placeholder_count; i++) {
+		fd_cleanup(&protect->placeholders[i].fd);
 		fd_cleanup(&protect->placeholders[i].parent_fd);
+	}
 	protect->placeholder_count = 0;
+	if (protect->notes)
+		munmap(protect->notes, NOTES_SIZE);
+	protect->notes = NULL;
 	protect->workspace_fd = fd_close(protect->workspace_fd);
 }

@@ -2,36 +2,40 @@
  * protect - names in a writable workspace that a program may not write or create
  *
  * What exists is frozen (mounted read-only over itself). A name that is absent could be created
- * (a git hook that runs on the host later), so an empty folder is put in its place on the host,
- * frozen too, and removed afterwards by rmdir(): it can only ever remove an empty folder.
+ * (a git hook that runs on the host later), so a placeholder stands there while the run lasts,
+ * frozen too. Looking comes first and changes nothing; what is to be made is known then to
+ * whoever has to remove it, before it is made.
  */
 #pragma once
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "monitor/placeholder.h"
 #include "plan/plan.h"
 
 enum { PROTECT_MAX = 64 };
 
-/* An empty folder that we made, by its parent's descriptor: a path could lead elsewhere later. */
-struct placeholder {
-	int parent_fd; /* owned */
-	char name[256];
-};
-
 struct protect {
 	int workspace_fd;          /* owned; -1: nothing to protect */
-	const char *const *frozen; /* what to mount read-only, NULL-terminated, in the arena */
-	struct placeholder placeholders[PROTECT_MAX];
+	const char **frozen;       /* what to mount read-only, NULL-terminated, in the arena */
+	const char **not_enforced; /* could not be, NULL-terminated */
+	struct placeholder placeholders[PROTECT_MAX]; /* meant or made */
+	size_t frozen_at[PROTECT_MAX];                /* of each: its place in `frozen` */
 	size_t placeholder_count;
-	const char *const *not_enforced; /* could not be made, NULL-terminated */
+	struct placeholder_note *notes; /* one each, shared with what is forked later; NULL: none */
 };
 
-/* Makes placeholders for `plan.workspace.protect` and the policy file in force. 0 or -errno. */
-int protect_open(const struct plan *plan, struct arena *arena, struct protect *ret_protect,
+/* Finds what to freeze and what to make, for `plan.workspace.protect` and the policy file in
+ * force. 0 or -errno. */
+int protect_look(const struct plan *plan, struct arena *arena, struct protect *ret_protect,
 		 struct csn_error *err);
-/* Removes the placeholders. Safe in a forked cleaner. */
-void protect_clean(const struct protect *protect);
 
-/* Closes descriptors. */
+/* Makes the placeholders, and settles which names are not enforced. 0 or -errno. */
+int protect_make(struct protect *protect, const struct plan *plan, struct arena *arena,
+		 struct csn_error *err);
+
+/* Removes the placeholders, also in a forked cleaner; waits so long for locks. */
+void protect_clean(struct protect *protect, uint64_t wait_ms);
+
+/* Closes descriptors and gives the notes' memory back. */
 void protect_done(struct protect *protect);

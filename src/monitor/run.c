@@ -54,6 +54,8 @@ static void run_init(struct run *run, const struct run_setup *setup)
 			     .wall = WALL_NONE,
 			     .signal_fd = -1,
 			     .cleaner = CLEANER_NONE,
+			     .pending = PENDING_NONE,
+			     .scratch_fd = -1,
 			     .protect = { .workspace_fd = -1 },
 			     .kill_at_ms = CLOCK_NEVER,
 			     .exit_code = -1,
@@ -153,28 +155,6 @@ static int prepare_view(struct run *run)
 	return run->env ? 0 : csn_fail(&run->error, -ENOMEM, "start", "out of memory");
 }
 
-/* A private folder of the host's for scratch, where the wall mounts none. */
-static int make_scratch(struct run *run)
-{
-	uid_t uid = backend_private_uid();
-	_cleanup_fd_ int fd = -1;
-
-	snprintf(run->scratch_dir, sizeof run->scratch_dir, "/tmp/caisson-%s", run->sandbox_id);
-	if (mkdir(run->scratch_dir, 0700) < 0) {
-		run->scratch_dir[0] = 0;
-		return csn_fail(&run->error, -errno, "scratch", "cannot make a folder in /tmp: %m");
-	}
-	fd = open(run->scratch_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || mkdirat(fd, "home", 0700) < 0)
-		return csn_fail(&run->error, -errno, "scratch", "cannot use %s: %m",
-				run->scratch_dir);
-	if (geteuid() == 0 && run->backend->tier != TIER_LOCAL &&
-	    (fchownat(fd, "home", uid, uid, AT_SYMLINK_NOFOLLOW) < 0 || fchown(fd, uid, uid) < 0))
-		return csn_fail(&run->error, -errno, "scratch", "cannot hand over %s: %m",
-				run->scratch_dir);
-	return 0;
-}
-
 /* Without a view of its own a wall shows the host's paths, and nothing elsewhere. */
 static int show_host(struct run *run)
 {
@@ -190,10 +170,7 @@ static int show_host(struct run *run)
 					run->backend->name, plan->mounts[i].host,
 					plan->mounts[i].at);
 	if (run->backend->tier != TIER_LOCAL) {
-		int r = make_scratch(run);
-
-		if (r < 0)
-			return r;
+		scratch_name(run->scratch_dir, run->sandbox_id);
 		run->shown.scratch_at = run->scratch_dir;
 	}
 	run->plan = &run->shown;
@@ -207,12 +184,12 @@ static int show_host(struct run *run)
 
 /* A wall without mounts cannot protect names. The policy file in force is one too many: found by
  * search, a changed one loses its trust; given by --policy, it would be believed. */
-static int protect_names(struct run *run)
+static int find_names(struct run *run)
 {
 	const struct plan *plan = run->plan;
 
 	if (run->backend->has_view)
-		return protect_open(plan, &run->arena, &run->protect, &run->error);
+		return protect_look(plan, &run->arena, &run->protect, &run->error);
 	if (run->backend->tier != TIER_LOCAL && plan->workspace.access == ACCESS_RW &&
 	    plan->policy_path && plan->workspace.host &&
 	    path_is_beneath(plan->policy_path, plan->workspace.host))
@@ -223,16 +200,82 @@ static int protect_names(struct run *run)
 	return 0;
 }
 
-static int start_cleaner(struct run *run)
+/* The second net, for a run that leaves files on the host if it is lost with its cleaner. */
+static int write_pending(struct run *run)
 {
+	const char *root = run->setup->run_root;
+	bool has_scratch = run->scratch_dir[0];
+	int r;
+
+	if (!root || (!has_scratch && run->protect.placeholder_count == 0))
+		return 0;
+	r = pending_open(&run->pending, root, run->sandbox_id, &run->protect, has_scratch);
+	if (r != -ENOENT || run->record.dir_fd >= 0)
+		return 0;
+	r = open_record(run); /* the very first one: it makes the run root */
+	if (r >= 0)
+		pending_open(&run->pending, root, run->sandbox_id, &run->protect, has_scratch);
+	return r;
+}
+
+/* Before anything is made that it would have to remove. */
+static int start_cleaner(struct run *run, const struct cgroup_probe *probe)
+{
+	int r;
+
 	run->work = (struct cleaner_work){
-		.group = limits_group(&run->limits),
+		.id = run->sandbox_id,
+		.probe = probe,
 		.protect = &run->protect,
 		.scratch_dir = run->scratch_dir[0] ? run->scratch_dir : NULL,
+		.pending = &run->pending,
 	};
-	return cleaner_start(&run->work, &run->cleaner) < 0
-		       ? csn_fail(&run->error, -EAGAIN, "start", "cannot start the cleaner: %m")
-		       : 0;
+	if (!cleaner_is_needed(&run->work))
+		return 0;
+	r = write_pending(run);
+	if (r < 0)
+		return r;
+	r = cleaner_start(&run->work, &run->cleaner);
+	return r < 0 ? csn_fail(&run->error, r, "start", "cannot start the cleaner: %s",
+				strerror(-r))
+		     : 0;
+}
+
+/* A private folder of the host's for scratch, where the wall mounts none. */
+static int make_scratch(struct run *run)
+{
+	uid_t uid = geteuid() == 0 ? backend_private_uid() : geteuid();
+	int r;
+
+	if (!run->scratch_dir[0])
+		return 0;
+	scratch_sweep();
+	r = scratch_make(run->scratch_dir, uid, &run->scratch_fd, &run->error);
+	if (r == -EEXIST) /* not ours to remove */
+		run->work.scratch_dir = NULL;
+	return r;
+}
+
+/* All that stands on the host while the run lasts. */
+static int make_traces(struct run *run)
+{
+	const struct cgroup_probe *probe = limits_look(&run->limits, run->plan);
+	int r;
+
+	if (run->setup->run_root)
+		pending_sweep(run->setup->run_root);
+	r = find_names(run);
+	if (r >= 0)
+		r = start_cleaner(run, probe);
+	if (r >= 0)
+		r = make_scratch(run);
+	if (r >= 0)
+		r = limits_open(&run->limits, run->sandbox_id, &run->error);
+	if (r >= 0)
+		r = protect_make(&run->protect, run->plan, &run->arena, &run->error);
+	if (r >= 0)
+		pending_made(&run->pending, &run->protect);
+	return r;
 }
 
 /* What the caller lends by value is never written down, and neither is what looks like a key. */
@@ -264,11 +307,7 @@ static int prepare(struct run *run)
 	if (r >= 0)
 		r = prepare_view(run);
 	if (r >= 0)
-		r = limits_open(&run->limits, run->plan, run->sandbox_id, &run->error);
-	if (r >= 0)
-		r = protect_names(run);
-	if (r >= 0)
-		r = start_cleaner(run);
+		r = make_traces(run);
 	mark(run, PHASE_PREPARED);
 	return r;
 }
@@ -312,7 +351,7 @@ static int start_wall(struct run *run)
 	struct backend_start how = {
 		.sandbox_id = run->sandbox_id,
 		.hidden = run->hidden,
-		.frozen = run->protect.frozen,
+		.frozen = (const char *const *)run->protect.frozen,
 		.toolchains = run->toolchains,
 		.scratch_dir = run->scratch_dir[0] ? run->scratch_dir : NULL,
 		.cow_dir = run->cow_dir[0] ? run->cow_dir : NULL,
@@ -328,6 +367,8 @@ static int start_wall(struct run *run)
 	how.clone_group = limits_clone_fd(&run->limits);
 	limits_enter_fds(&run->limits, how.agent_enter, how.cmd_enter);
 	r = run->backend->start(run->plan, &how, &run->wall, &run->error);
+	if (r >= 0 && run->backend->is_contained)
+		cleaner_watch(&run->cleaner, run->wall.pidfd);
 	run->channel.fd = run->wall.stream;
 	mark(run, PHASE_CLONED);
 	return r;
@@ -430,9 +471,11 @@ static void retain(const struct run *run)
 
 static void run_done(struct run *run)
 {
-	cleaner_clean(&run->work);
+	cleaner_clean(&run->work, limits_group(&run->limits));
 	cleaner_stop(&run->cleaner);
 	protect_done(&run->protect);
+	pending_done(&run->pending);
+	run->scratch_fd = fd_close(run->scratch_fd);
 	limits_close(&run->limits);
 	channel_done(&run->channel);
 	sink_done(&run->out);

@@ -21,8 +21,10 @@
 #include "monitor/ending.h"
 #include "monitor/limits.h"
 #include "monitor/notify.h"
+#include "monitor/pending.h"
 #include "monitor/protect.h"
 #include "monitor/run.h"
+#include "monitor/scratch.h"
 #include "monitor/sink.h"
 #include "monitor/violations.h"
 
@@ -41,9 +43,10 @@ enum run_phase {
 struct run {
 	const struct run_setup *setup;
 	const struct plan *plan; /* as shown: paths are the wall's */
-	struct plan shown;    /* where the wall has no view of its own; borrows from the caller's */
-	const char *cwd;      /* inside */
-	char scratch_dir[64]; /* of a wall without a view of its own, "" */
+	struct plan shown; /* where the wall has no view of its own; borrows from the caller's */
+	const char *cwd;   /* inside */
+	char scratch_dir[SCRATCH_PATH]; /* of a wall without a view of its own, "" */
+	int scratch_fd;                 /* its lock */
 	struct arena arena;
 	struct csn_error error; /* our own failure, code 0: none */
 
@@ -60,6 +63,7 @@ struct run {
 	struct cleaner_work work;
 	struct cleaner cleaner;
 	struct protect protect;
+	struct pending pending;
 
 	char sandbox_id[RUN_ID_SIZE];
 	int64_t started_wall_ms;

@@ -206,7 +206,8 @@ json_t *run_result(struct run *run)
 	json_object_set_new(result, "hide", texts((const char *const *)plan->workspace.hide));
 	json_object_set_new(result, "hidden", texts(run->hidden));
 	json_object_set_new(result, "protect", texts((const char *const *)plan->workspace.protect));
-	json_object_set_new(result, "protect_not_enforced", texts(run->protect.not_enforced));
+	json_object_set_new(result, "protect_not_enforced",
+			    texts((const char *const *)run->protect.not_enforced));
 	json_object_set_new(result, "toolchains", texts(run->toolchains));
 	json_object_set_new(result, "network", json_string(plan_network_name(plan->network)));
 	json_object_set_new(result, "policy", policy_json(plan));

@@ -234,9 +234,6 @@ def traced(box, tool, where, flags, **more):
         return int(out.read().split()[-1])
 
 
-LEFT_BEFORE = "monitor/run: what the cleaner would remove is made before there is a cleaner"
-
-
 @each_wall
 def test_killed_at_each_stop(watched, kill_at, policy):
     """Evenly spread over a run's life with a cleaner; what comes before has a test of its own."""
@@ -256,7 +253,6 @@ def test_killed_at_each_stop(watched, kill_at, policy):
     assert killing.dead_scratch(before) == []
 
 
-@pytest.mark.xfail(strict=True, reason=LEFT_BEFORE)
 @each_wall
 def test_killed_before_the_cleaner(watched, kill_at, policy):
     flags = [*flags_for(policy), *(watched.policy(policy) if policy else [])]

@@ -21,14 +21,15 @@ static int start(enum plan_mode mode)
 	violations_init(&list, &plan, NULL, NULL);
 	snprintf(id, sizeof id, "29991231-235959-unit-%d", getpid());
 	err = (struct csn_error){ 0 };
-	return limits_open(&limits, &plan, id, &err);
+	limits_look(&limits, &plan);
+	return limits_open(&limits, id, &err);
 }
 
 static void finish(void)
 {
-	struct cleaner_work work = { .group = limits_group(&limits) };
+	struct cleaner_work work = { .id = NULL };
 
-	cleaner_clean(&work);
+	cleaner_clean(&work, limits_group(&limits));
 	limits_close(&limits);
 	CHECK(!limits_group(&limits) && limits_clone_fd(&limits) == -1);
 }
@@ -62,10 +63,12 @@ static void hard_without_limits(void)
 	CHECK(plan_init(&plan, TIER_AUTO) == 0);
 	plan.limits_mode = LIMITS_HARD;
 	plan.limits.mem_bytes = plan.limits.processes = plan.limits.cpu_milli = PLAN_UNLIMITED;
-	CHECK(limits_open(&limits, &plan, "29991231-235959-unit", &err) == 0);
+	limits_look(&limits, &plan);
+	CHECK(limits_open(&limits, "29991231-235959-unit", &err) == 0);
 	plan.limits.cpu_milli = 1000;
 	limits_close(&limits);
-	CHECK(limits_open(&limits, &plan, "29991231-235959-unit", &err) == -ENOTSUP);
+	limits_look(&limits, &plan);
+	CHECK(limits_open(&limits, "29991231-235959-unit", &err) == -ENOTSUP);
 	CHECK(strstr(err.text, "cpus"));
 }
 

@@ -1,0 +1,133 @@
+/* The scratch folder of a wall without mounts; see scratch.h. */
+#include "monitor/scratch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "audit/audit.h"
+#include "audit/tree.h"
+#include "backend/backend.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "os/sys.h"
+
+#define PLACE "/tmp"
+#define PREFIX "caisson-"
+
+enum { OPEN_DIR = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+enum { LAST_TRIES = 50, PAUSE_US = 20000, LOOK_AT = 4096, YOUNG_S = 10 };
+
+void scratch_name(char ret_path[SCRATCH_PATH], const char *id)
+{
+	snprintf(ret_path, SCRATCH_PATH, PLACE "/" PREFIX "%.*s", RUN_ID_SIZE, id);
+}
+
+int scratch_make(const char *path, uid_t owner, int *ret_fd, struct csn_error *err)
+{
+	_cleanup_fd_ int fd = -1;
+
+	if (mkdir(path, 0700) < 0)
+		return csn_fail(err, -errno, "scratch", "cannot make a folder in " PLACE ": %m");
+	fd = open(path, OPEN_DIR);
+	/* Locked before there is anything in it: see is_being_made(). */
+	if (fd < 0 || flock(fd, LOCK_EX) < 0 || mkdirat(fd, "home", 0700) < 0)
+		return csn_fail(err, -EIO, "scratch", "cannot use %s: %m", path);
+	if (owner != geteuid() && (fchownat(fd, "home", owner, owner, AT_SYMLINK_NOFOLLOW) < 0 ||
+				   fchown(fd, owner, owner) < 0))
+		return csn_fail(err, -EPERM, "scratch", "cannot hand over %s: %m", path);
+	*ret_fd = fd_take(&fd);
+	return 0;
+}
+
+static int open_place(void)
+{
+	return open(PLACE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+void scratch_remove(const char *path)
+{
+	_cleanup_fd_ int place_fd = open_place();
+
+	for (int i = 0; place_fd >= 0 && i < LAST_TRIES; i++) {
+		int r = tree_remove(place_fd, path + strlen(PLACE "/"));
+
+		if (r >= 0 || r == -ENOENT)
+			return;
+		usleep(PAUSE_US);
+	}
+}
+
+static bool is_ours(const struct stat *st)
+{
+	return S_ISDIR(st->st_mode) &&
+	       (st->st_uid == geteuid() || (geteuid() == 0 && backend_is_private_uid(st->st_uid)));
+}
+
+/* Its maker has not locked it yet: he puts something in it afterwards. */
+static bool is_being_made(const struct stat *st)
+{
+	return st->st_nlink <= 2 && time(NULL) - st->st_ctime < YOUNG_S;
+}
+
+/* Its program may have closed it to everybody. */
+static int open_closed(int place_fd, const char *name)
+{
+	_cleanup_fd_ int handle = sys_openat2(place_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	char self[32];
+	struct stat st;
+
+	if (handle < 0 || fstat(handle, &st) < 0 || !is_ours(&st))
+		return -1;
+	/* fchmod() refuses an O_PATH descriptor; its magic link reaches the very same folder. */
+	snprintf(self, sizeof self, "/proc/self/fd/%d", handle);
+	return chmod(self, 0700) < 0 ? -1 : openat(place_fd, name, OPEN_DIR);
+}
+
+static bool sweep_name(int place_fd, const char *name)
+{
+	_cleanup_fd_ int fd = openat(place_fd, name, OPEN_DIR);
+	struct stat st;
+
+	if (fd < 0 && errno == ENOENT)
+		return true;
+	if (fd < 0)
+		fd = open_closed(place_fd, name);
+	if (fd < 0 || fstat(fd, &st) < 0 || !is_ours(&st))
+		return false;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || is_being_made(&st))
+		return false;
+	return tree_remove(place_fd, name) >= 0;
+}
+
+bool scratch_sweep_one(const char *id)
+{
+	_cleanup_fd_ int place_fd = open_place();
+	char path[SCRATCH_PATH];
+
+	if (place_fd < 0 || !record_is_id(id))
+		return false;
+	scratch_name(path, id);
+	return sweep_name(place_fd, path + strlen(PLACE "/"));
+}
+
+int scratch_sweep(void)
+{
+	DIR *dir = opendir(PLACE);
+	const struct dirent *entry;
+	int removed = 0;
+
+	for (int i = 0; dir && i < LOOK_AT && (entry = readdir(dir)); i++)
+		if (str_starts(entry->d_name, PREFIX) &&
+		    record_is_id(entry->d_name + strlen(PREFIX)))
+			removed += sweep_name(dirfd(dir), entry->d_name);
+	if (dir)
+		closedir(dir);
+	return removed;
+}
