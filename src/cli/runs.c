@@ -21,6 +21,8 @@
 #include "base/str.h"
 #include "cli/out.h"
 #include "cli/project.h"
+#include "monitor/pending.h"
+#include "monitor/scratch.h"
 #include "os/layer.h"
 
 enum {
@@ -485,6 +487,10 @@ int cli_runs_gc(struct cli *cli)
 	if (read_bounds(&cli->options, &bounds, &err) < 0)
 		return cli_misuse(cli, &err);
 	r = run_open_root(cli, &run, &err);
+	/* What lost runs left elsewhere: placeholders in workspaces, folders in /tmp. */
+	if (r == 0)
+		pending_sweep(run.root);
+	scratch_sweep();
 	if (r == 0)
 		r = record_retain(run.root_fd, &bounds, &err);
 	if (r == -ENOENT)
