@@ -11,7 +11,7 @@
 #include "wire/etf.h"
 #include "wire/frame.h"
 
-enum { FRAME_HEAD = 4, BIG_HEAD = 3 };
+enum { BIG_HEAD = 3 };
 
 static void add(struct emit *emit, const void *data, size_t size)
 {

@@ -6,8 +6,6 @@
 
 #include <errno.h>
 
-enum { FRAME_HEAD = 4 };
-
 int frame_peek(const struct buf *in, size_t max, const uint8_t **ret_payload, size_t *ret_size,
 	       struct csn_error *err)
 {

@@ -14,11 +14,15 @@
 #include "base/error.h"
 #include "wire/term.h"
 
-enum { FRAME_MAX = 16 << 20, FRAME_PIECE = 64 << 10 };
+enum {
+	FRAME_HEAD = 4, /* bytes of the length, which it does not count */
+	FRAME_MAX = 16 << 20,
+	FRAME_PIECE = 64 << 10 /* most bytes of one `data` */
+};
 
 /*
  * Looks for a whole frame at the front of `in`. 1 and its payload (borrowed, valid until
- * `in` changes; the caller consumes 4 + size bytes afterwards); 0: more bytes are needed;
+ * `in` changes; the caller consumes FRAME_HEAD + size bytes afterwards); 0: more bytes are needed;
  * -EMSGSIZE: the announced length is 0 or above `max`.
  */
 int frame_peek(const struct buf *in, size_t max, const uint8_t **ret_payload, size_t *ret_size,
