@@ -28,13 +28,18 @@ enum {
 
 /* What an epoll event belongs to. */
 enum source_kind {
-	SOURCE_STREAM,
+	SOURCE_STREAM, /* the monitor */
 	SOURCE_SIGNALS,
 	SOURCE_STDIN,
 	SOURCE_STDOUT,
 	SOURCE_STDERR,
 	SOURCE_TTY,
 	SOURCE_FAILURE
+};
+
+struct agent_source {
+	enum source_kind kind;
+	unsigned slot; /* of the exec, 0 for the agent's own */
 };
 
 struct exec;
@@ -51,8 +56,8 @@ struct agent {
 	bool may_listen;  /* commands announce a listener */
 	char profile[32]; /* name of the commands' syscall profile */
 	int landlock_abi;
+	char workspace[4096]; /* where commands start unless the call says otherwise */
 	struct exec *execs[AGENT_CALLS];
-	unsigned long long in_bytes; /* for nothing but assertions in tests */
 };
 
 /* Queues frames; a failure (out of memory) ends the agent: a lost frame would be a lie. */
@@ -62,9 +67,9 @@ void agent_send(struct agent *agent, struct emit *emit);
 /* {failed, Ref, Reason, Detail} */
 void agent_fail(struct agent *agent, int64_t ref, const char *reason, const char *detail);
 
-/* Watches or stops watching a descriptor. `slot` is the exec's index, 0 for the agent's own. */
-void agent_watch(struct agent *agent, int fd, uint32_t events, enum source_kind kind,
-		 unsigned slot);
+/* Watches a descriptor (again), or stops watching it. One that cannot be watched ends the agent:
+ * what comes on it would never be seen. */
+void agent_watch(struct agent *agent, int fd, uint32_t events, struct agent_source source);
 void agent_unwatch(struct agent *agent, int fd);
 
 /* Frames from the monitor, by a table; see handlers in frames.c. Returns a negative errno when

@@ -29,6 +29,8 @@
 #include "os/profile.h"
 #include "os/sys.h"
 
+enum { SCRIPT_ARGS = 1024 }; /* of a script without "#!", on the stack: nothing is allocated here */
+
 /* Ignored signals stay ignored across exec: `yes | head` would never end. By the raw call, since
  * libc keeps some numbers to itself; a kernel's sigaction of zeros is SIG_DFL. */
 static void default_signals(void)
@@ -48,6 +50,8 @@ static int own_session(struct child *child)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || setsid() < 0)
 		return -errno;
+	if (getppid() != child->parent) /* it died before the line above: one pid namespace */
+		return -ECHILD;
 	if (child->tty_fd >= 0 && ioctl(child->tty_fd, TIOCSCTTY, 0) < 0)
 		return -errno;
 	return 0;
@@ -155,7 +159,7 @@ static bool is_text(const char *path)
 /* A script without "#!" is the shell's, as execvp() has it. */
 static int execute(struct child *child, const char *path)
 {
-	const char *argv[256] = { "/bin/sh", path };
+	const char *argv[SCRIPT_ARGS] = { "/bin/sh", path };
 	size_t n = 2;
 
 	execve(path, child->argv, child->env);
@@ -163,8 +167,11 @@ static int execute(struct child *child, const char *path)
 		return -errno;
 	if (!is_text(path))
 		return -ENOEXEC;
-	for (size_t i = 1; child->argv[i] && n < 255; i++)
+	for (size_t i = 1; child->argv[i]; i++) {
+		if (n == SCRIPT_ARGS - 1)
+			return -E2BIG;
 		argv[n++] = child->argv[i];
+	}
 	execve(argv[0], (char *const *)argv, child->env);
 	return -ENOEXEC;
 }

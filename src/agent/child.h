@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* What the parent reads when the program could not be executed. */
 struct child_failure {
@@ -23,6 +24,7 @@ struct child {
 	int failure_fd;
 	int listeners_fd;    /* -1: no listener */
 	int enter_fd;        /* first of AGENT_FD_ENTER_COUNT control group files, -1: none */
+	pid_t parent;        /* the agent: a command does not begin without it */
 	uint64_t open_files; /* RLIMIT_NOFILE, 0: as it is */
 	int landlock_abi;
 	const char *profile;

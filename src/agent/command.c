@@ -82,12 +82,32 @@ static unsigned number(const struct term *map, const char *key)
 	return term ? (unsigned)term->integer : 0;
 }
 
+static bool is_supported(const struct term *map, const struct term *limits)
+{
+	return !flag(map, "detach") && !term_get(map, "tag") && !term_get(map, "timeout_ms") &&
+	       !(limits && (term_get(limits, "data_bytes") || term_get(limits, "processes")));
+}
+
+/* Texts, copied; -ENOMEM when one is missing. */
+static int read_texts(const struct term *map, struct arena *arena, struct command *ret_command)
+{
+	const struct term *argv = term_get(map, "argv"), *cwd = term_get(map, "cwd");
+	const struct term *profile = term_get(map, "profile");
+
+	ret_command->argv =
+		argv ? read_list(arena, argv) : shell_argv(arena, term_get(map, "command"));
+	ret_command->env = read_env(arena, term_get(map, "env"));
+	ret_command->cwd = cwd ? text_of(arena, cwd) : NULL;
+	ret_command->profile = profile ? text_of(arena, profile) : NULL;
+	if (!ret_command->argv || !ret_command->env)
+		return -ENOMEM;
+	return (cwd && !ret_command->cwd) || (profile && !ret_command->profile) ? -ENOMEM : 0;
+}
+
 int command_read(const struct term *map, struct arena *arena, struct command *ret_command)
 {
-	const struct term *argv = term_get(map, "argv"), *text = term_get(map, "command");
-	const struct term *limits = term_get(map, "limits");
+	const struct term *argv = term_get(map, "argv"), *limits = term_get(map, "limits");
 	const struct term *files = limits ? term_get(limits, "open_files") : NULL;
-	const struct term *cwd = term_get(map, "cwd"), *profile = term_get(map, "profile");
 	struct command command = {
 		.open_files = files ? (uint64_t)files->integer : 0,
 		.has_stdin = flag(map, "stdin"),
@@ -95,15 +115,15 @@ int command_read(const struct term *map, struct arena *arena, struct command *re
 		.rows = number(map, "rows"),
 		.cols = number(map, "cols"),
 	};
+	int r;
 
-	if (!argv == !text || (argv && argv->count == 0))
+	if (!argv == !term_get(map, "command") || (argv && argv->count == 0))
 		return -EINVAL;
-	command.argv = argv ? read_list(arena, argv) : shell_argv(arena, text);
-	command.env = read_env(arena, term_get(map, "env"));
-	command.cwd = cwd ? text_of(arena, cwd) : "/";
-	command.profile = profile ? text_of(arena, profile) : NULL;
-	if (!command.argv || !command.env || !command.cwd || (profile && !command.profile))
-		return -ENOMEM;
+	if (!is_supported(map, limits))
+		return -EOPNOTSUPP;
+	r = read_texts(map, arena, &command);
+	if (r < 0)
+		return r;
 	command.path = find_path(command.env);
 	*ret_command = command;
 	return 0;

@@ -12,8 +12,8 @@
 struct command {
 	char *const *argv;
 	char *const *env;
-	const char *path; /* PATH in env, or a default */
-	const char *cwd;
+	const char *path;    /* PATH in env, or a default */
+	const char *cwd;     /* NULL: the workspace */
 	const char *profile; /* NULL: the agent's */
 	uint64_t open_files; /* 0: as the agent's */
 	bool has_stdin;
@@ -22,6 +22,10 @@ struct command {
 	unsigned cols;
 };
 
-/* Reads a map that frame_check_map() accepted. Everything lives in the arena. 0, -EINVAL, -ENOMEM.
+/*
+ * Reads a map that frame_check_map() accepted. Everything lives in the arena. 0; -EINVAL: not one
+ * of argv and command; -EOPNOTSUPP: a key that the protocol has and this agent does not do, which
+ * must not be passed over (a limit that nobody sets, a command that should outlive its call);
+ * -ENOMEM.
  */
 int command_read(const struct term *map, struct arena *arena, struct command *ret_command);

@@ -11,27 +11,21 @@
 #include <sys/resource.h>
 
 #include "agent/agent.h"
-#include "base/arena.h"
+#include "agent/streams.h"
 
 struct exec {
 	int64_t ref;
 	unsigned slot;
-	pid_t pid;          /* leader; its own session and process group */
-	int stdin_fd;       /* write end of the command's stdin, -1: closed or none */
-	int out_fd, err_fd; /* read ends, -1: at their end */
-	int tty_fd;         /* pty master, -1: none */
-	int failure_fd;     /* struct exec_failure, or end of file: the program was executed */
-	struct buf input;   /* bytes for stdin not written yet */
-	bool is_input_over;
-	int64_t window; /* bytes of output that the monitor takes now */
+	pid_t pid; /* leader; its own session and process group */
+	struct streams streams;
+	int failure_fd; /* struct child_failure, or end of file: the program was executed */
 	bool is_reaped;
 	bool is_failed;
 	int status; /* of waitpid, once reaped */
 	struct rusage usage;
-	uint64_t drain_until_ms;
-	int error; /* errno of a program that could not be executed */
+	uint64_t drain_until_ms; /* once reaped: how long others' output is still waited for */
+	int error;               /* errno of a program that could not be executed */
 	char stage[32];
-	char shell[16]; /* the shell chosen for a `command` text, "" for an argv */
 };
 
 /* Starts what a checked {call, Ref, exec, Map} asks for; answers {failed, …} by itself. */
@@ -43,20 +37,13 @@ struct exec *exec_find(struct agent *agent, int64_t ref);
 /* A descriptor of it is ready. */
 void exec_ready(struct agent *agent, struct exec *exec, enum source_kind kind);
 
-/* Bytes for its stdin, or (size 0, is_end) the end of it. -EMSGSIZE when the window was overrun. */
-int exec_input(struct agent *agent, struct exec *exec, const void *data, size_t size, bool is_end);
-
-/* The monitor takes `bytes` more output. */
-void exec_window(struct agent *agent, struct exec *exec, int64_t bytes);
-
-/* Signals the command: its whole tree. */
+/* SIGKILL and SIGTERM go to everything that any call started, other signals to the command's
+ * process group. A sandbox that runs several calls at once needs a subreaper for each: there is
+ * none yet. */
 void exec_signal(struct agent *agent, struct exec *exec, int signal);
 
-/* The size of its terminal; nothing without one. */
-void exec_resize(struct exec *exec, unsigned rows, unsigned cols);
-
 /* Its leader was reaped. */
-void exec_reaped(struct agent *agent, struct exec *exec, int status, const struct rusage *usage);
+void exec_reaped(struct exec *exec, int status, const struct rusage *usage);
 
 /* Answers and frees those that are over; returns ms until the next one must be looked at, -1: none.
  */

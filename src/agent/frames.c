@@ -5,7 +5,6 @@
 #include "agent/agent.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "agent/exec.h"
@@ -14,9 +13,19 @@
 
 enum { PROTOCOL_VERSION = 1 };
 
+static int keep_text(const struct term *term, char *ret_text, size_t size)
+{
+	if (term->bytes.size >= size)
+		return -ENAMETOOLONG;
+	memcpy(ret_text, term->bytes.data, term->bytes.size);
+	ret_text[term->bytes.size] = 0;
+	return 0;
+}
+
 static int on_init(struct agent *agent, const struct term *items)
 {
 	const struct term *profile = term_get(&items[1], "profile");
+	const struct term *workspace = term_get(&items[1], "workspace");
 	const struct term *listener = term_get(&items[1], "listener");
 	struct emit emit;
 
@@ -24,8 +33,9 @@ static int on_init(struct agent *agent, const struct term *items)
 		return -EBADMSG;
 	agent->is_init = true;
 	agent->may_listen = listener && term_is_atom(listener, "true");
-	snprintf(agent->profile, sizeof agent->profile, "%.*s", (int)profile->bytes.size,
-		 (const char *)profile->bytes.data);
+	if (keep_text(profile, agent->profile, sizeof agent->profile) < 0 ||
+	    keep_text(workspace, agent->workspace, sizeof agent->workspace) < 0)
+		return -EBADMSG;
 	emit = agent_frame(agent);
 	emit_tuple(&emit, 2);
 	emit_atom(&emit, "ready");
@@ -67,8 +77,9 @@ static int on_data(struct agent *agent, const struct term *items)
 	if (!exec)
 		return 0;
 	if (items[3].type == TERM_ATOM)
-		return exec_input(agent, exec, NULL, 0, true);
-	return exec_input(agent, exec, items[3].bytes.data, items[3].bytes.size, false);
+		return streams_input(agent, &exec->streams, NULL, 0, true);
+	return streams_input(agent, &exec->streams, items[3].bytes.data, items[3].bytes.size,
+			     false);
 }
 
 static int on_window(struct agent *agent, const struct term *items)
@@ -76,7 +87,7 @@ static int on_window(struct agent *agent, const struct term *items)
 	struct exec *exec = exec_find(agent, items[1].integer);
 
 	if (exec)
-		exec_window(agent, exec, items[2].integer);
+		streams_window(agent, &exec->streams, items[2].integer);
 	return 0;
 }
 
@@ -95,7 +106,8 @@ static int on_resize(struct agent *agent, const struct term *items)
 
 	(void)agent;
 	if (exec)
-		exec_resize(exec, (unsigned)items[2].integer, (unsigned)items[3].integer);
+		streams_resize(&exec->streams, (unsigned)items[2].integer,
+			       (unsigned)items[3].integer);
 	return 0;
 }
 

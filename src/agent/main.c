@@ -30,17 +30,17 @@
 
 enum { READ_SIZE = 128 << 10, EVENTS = 32 };
 
-static uint64_t event_key(int fd, enum source_kind kind, unsigned slot)
+void agent_watch(struct agent *agent, int fd, uint32_t events, struct agent_source source)
 {
-	return (uint64_t)(unsigned)fd << 32 | (uint64_t)slot << 8 | (uint64_t)kind;
-}
+	struct epoll_event event = { .events = events,
+				     .data.u64 =
+					     (uint64_t)source.slot << 8 | (uint64_t)source.kind };
+	int r = epoll_ctl(agent->epoll_fd, EPOLL_CTL_MOD, fd, &event);
 
-void agent_watch(struct agent *agent, int fd, uint32_t events, enum source_kind kind, unsigned slot)
-{
-	struct epoll_event event = { .events = events, .data.u64 = event_key(fd, kind, slot) };
-
-	if (epoll_ctl(agent->epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0 && errno == ENOENT)
-		epoll_ctl(agent->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+	if (r < 0 && errno == ENOENT)
+		r = epoll_ctl(agent->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+	if (r < 0)
+		agent->is_stopping = true;
 }
 
 void agent_unwatch(struct agent *agent, int fd)
@@ -74,7 +74,7 @@ void agent_fail(struct agent *agent, int64_t ref, const char *reason, const char
 /* Writes what the socket takes; asks for EPOLLOUT only while something is left. */
 static int flush(struct agent *agent)
 {
-	bool wants_out;
+	bool waits;
 
 	while (buf_size(&agent->out) > 0) {
 		ssize_t n = write(AGENT_FD_OUT, buf_at(&agent->out), buf_size(&agent->out));
@@ -87,12 +87,13 @@ static int flush(struct agent *agent)
 			return -errno;
 		buf_consume(&agent->out, (size_t)n);
 	}
-	wants_out = buf_size(&agent->out) > 0;
-	if (wants_out != agent->is_out_watched) {
-		agent->is_out_watched = wants_out;
-		agent_watch(agent, AGENT_FD_OUT, EPOLLIN | (wants_out ? (uint32_t)EPOLLOUT : 0),
-			    SOURCE_STREAM, 0);
-	}
+	waits = buf_size(&agent->out) > 0;
+	if (waits && !agent->is_out_watched)
+		agent_watch(agent, AGENT_FD_OUT, EPOLLOUT,
+			    (struct agent_source){ SOURCE_STREAM, 0 });
+	else if (!waits && agent->is_out_watched)
+		agent_unwatch(agent, AGENT_FD_OUT);
+	agent->is_out_watched = waits;
 	return 0;
 }
 
@@ -130,7 +131,7 @@ static int read_stream(struct agent *agent)
 		r = handle_payload(agent, payload, size);
 		if (r < 0)
 			return r;
-		buf_consume(&agent->in, 4 + size);
+		buf_consume(&agent->in, FRAME_HEAD + size);
 	}
 	return r;
 }
@@ -157,14 +158,14 @@ static void reap(struct agent *agent)
 		struct exec *exec = exec_of_pid(agent, pid);
 
 		if (exec)
-			exec_reaped(agent, exec, status, &usage);
+			exec_reaped(exec, status, &usage);
 	}
 }
 
 static int dispatch(struct agent *agent, const struct epoll_event *event)
 {
 	enum source_kind kind = event->data.u64 & 0xff;
-	unsigned slot = event->data.u64 >> 8 & 0xffffff;
+	uint64_t slot = event->data.u64 >> 8;
 
 	if (kind == SOURCE_STREAM)
 		return event->events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? read_stream(agent) : 0;
@@ -198,8 +199,10 @@ static int loop(struct agent *agent)
 static int setup(struct agent *agent)
 {
 	sigset_t signals;
+	int r = sys_not_dumpable();
 
-	sys_not_dumpable();
+	if (r < 0)
+		return r;
 	agent->is_pid_1 = getpid() == 1;
 	agent->landlock_abi = landlock_abi();
 	buf_init(&agent->in, FRAME_MAX + READ_SIZE);
@@ -218,8 +221,8 @@ static int setup(struct agent *agent)
 		return -errno;
 	if (fd_set_nonblock(AGENT_FD_IN, 1) < 0 || fd_set_nonblock(AGENT_FD_OUT, 1) < 0)
 		return -errno;
-	agent_watch(agent, AGENT_FD_IN, EPOLLIN, SOURCE_STREAM, 0);
-	agent_watch(agent, agent->signal_fd, EPOLLIN, SOURCE_SIGNALS, 0);
+	agent_watch(agent, AGENT_FD_IN, EPOLLIN, (struct agent_source){ SOURCE_STREAM, 0 });
+	agent_watch(agent, agent->signal_fd, EPOLLIN, (struct agent_source){ SOURCE_SIGNALS, 0 });
 	return 0;
 }
 

@@ -41,6 +41,7 @@ static void order(void)
 
 static char output[4096];
 static struct child_failure failure;
+static bool is_orphan;
 
 /* Runs a child to its end; its output and what it said if nothing was executed. */
 static int run(const char *const *argv, const char *path, const char *cwd, const char *profile)
@@ -64,6 +65,7 @@ static int run(const char *const *argv, const char *path, const char *cwd, const
 				       .failure_fd = failed[1],
 				       .listeners_fd = -1,
 				       .enter_fd = -1,
+				       .parent = is_orphan ? 1 : getppid(),
 				       .profile = profile };
 
 		alarm(20);
@@ -151,6 +153,33 @@ static void no_names(void)
 	CHECK(RUN("/bin", "") == 127 && failure.error != 0);
 }
 
+/* A thousand arguments go to the shell; more are refused, not cut off. */
+static void many_arguments(void)
+{
+	static const char *argv[1100] = { "/mnt/count" };
+
+	own_mounts();
+	put_text("count", "echo $#\n");
+	CHECK(chmod("count", 0755) == 0);
+	for (int i = 1; i <= 1000; i++)
+		argv[i] = "x";
+	CHECK(run(argv, "", "/", "none") == 0);
+	CHECK_STR(output, "1000\n");
+	for (int i = 1001; i < 1099; i++)
+		argv[i] = "x";
+	CHECK(run(argv, "", "/", "none") == 127 && failure.error == E2BIG);
+}
+
+/* The agent died before the command asked to die with it: nothing begins. */
+static void orphan(void)
+{
+	static const char *const argv[] = { "/bin/true", NULL };
+
+	is_orphan = true;
+	CHECK(run(argv, "", "/", "none") == 127 && failure.error == ECHILD);
+	CHECK_STR(failure.stage, "session");
+}
+
 static const struct tap_test tests[] = {
 	{ "steps have their order and reasons", order },
 	{ "a program gets its environment, streams and folder", executes },
@@ -158,6 +187,8 @@ static const struct tap_test tests[] = {
 	{ "what cannot be executed is said", not_found },
 	{ "a failed step is named and nothing runs", failed_steps },
 	{ "the current folder is not searched", no_names },
+	{ "a script's arguments are all or none", many_arguments },
+	{ "a command does not outlive its agent", orphan },
 };
 
 TAP_MAIN(tests)

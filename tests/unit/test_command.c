@@ -43,6 +43,12 @@ static void results(void)
 		ROW("argv", "t\0\0\0\1" ECHO_HI, 0),
 		ROW("text", "t\0\0\0\1" TEXT, 0),
 		ROW("an empty text", "t\0\0\0\1w\7commandm\0\0\0\0", 0),
+		ROW("detach", "t\0\0\0\2" TEXT "w\6detachw\4true", -EOPNOTSUPP),
+		ROW("no detach", "t\0\0\0\2" TEXT "w\6detachw\5false", 0),
+		ROW("a tag", "t\0\0\0\2" TEXT "w\3tagm\0\0\0\1x", -EOPNOTSUPP),
+		ROW("a clock", "t\0\0\0\2" TEXT "w\12timeout_msa\1", -EOPNOTSUPP),
+		ROW("a limit", "t\0\0\0\2" TEXT "w\6limitst\0\0\0\1w\11processesa\5", -EOPNOTSUPP),
+		ROW("memory", "t\0\0\0\2" TEXT "w\6limitst\0\0\0\1w\12data_bytesa\5", -EOPNOTSUPP),
 		ROW("an empty argument", "t\0\0\0\1w\4argvl\0\0\0\1m\0\0\0\0j", 0),
 	};
 
@@ -62,7 +68,7 @@ static void argv(void)
 	CHECK_STR(command.argv[0], "echo");
 	CHECK_STR(command.argv[1], "hi");
 	CHECK(!command.argv[2] && command.env && !command.env[0]);
-	CHECK_STR(command.cwd, "/");
+	CHECK(!command.cwd);
 	CHECK_STR(command.path, "/usr/local/bin:/usr/bin:/bin");
 	CHECK(!command.profile && !command.has_stdin && !command.has_tty);
 	CHECK(command.rows == 0 && command.cols == 0);
