@@ -12,8 +12,9 @@
 
 #include "base/path.h"
 #include "base/str.h"
+#include "policy/slip.h"
 
-enum { MAX_ENTRIES = 256, MAX_YAML = 4096 };
+enum { MAX_ENTRIES = 256, MAX_YAML = 4096, WHERE_TEXT = 224 };
 
 static int too_many(struct decision *d, const char *flag)
 {
@@ -151,6 +152,16 @@ static int settle_allow(struct decision *d)
 	return 0;
 }
 
+static int no_such_limit(struct decision *d, const char *name)
+{
+	const char *meant = slip_limit(name);
+
+	return csn_fail(d->err, -EINVAL, "policy",
+			"--limit %s: no such limit, expected command, budget, startup, idle, "
+			"cpus, memory, processes, output, open_files or scratch%s%s%s",
+			name, meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
+}
+
 /* KEY=VALUE; KEY as in `limits:`, and `scratch`. */
 static int take_limit(struct decision *d, const char *text)
 {
@@ -167,11 +178,7 @@ static int take_limit(struct decision *d, const char *text)
 	snprintf(path, sizeof path, "limits.%s", name);
 	id = str_is(name, "scratch") ? KEY_SCRATCH_SIZE : key_find(path);
 	if (id == KEY_COUNT)
-		return csn_fail(
-			d->err, -EINVAL, "policy",
-			"--limit %s: no such limit, expected command, budget, startup, idle, "
-			"cpus, memory, processes, output, open_files or scratch",
-			name);
+		return no_such_limit(d, name);
 	where = arena_printf(&d->plan->arena, "--limit %s", name);
 	return where ? take(d, id, equals + 1, where) : decide_no_memory(d);
 }
@@ -336,9 +343,53 @@ static int add_yaml(struct decision *d, const bool *is_refused, struct buf *yaml
 	return code < 0 || !last || !key_section(last) ? code : buf_add_byte(yaml, '}');
 }
 
+/*
+ * Which file the lines of a refusal go into, and what makes it count: one that was found is
+ * trusted as it was, and a changed one has to be trusted again.
+ */
+static const char *where_to_write(const struct decision *d, char ret_text[WHERE_TEXT])
+{
+	const char *project = d->facts->project ? d->facts->project : "";
+
+	if (!d->policy)
+		snprintf(ret_text, WHERE_TEXT,
+			 "write into %.120s/caisson.yaml, then run `caisson policy trust`:\n"
+			 "version: 1",
+			 str_is(project, "/") ? "" : project);
+	else if (d->facts->policy_is_explicit)
+		snprintf(ret_text, WHERE_TEXT, "write into %.120s:", d->policy->name);
+	else
+		snprintf(ret_text, WHERE_TEXT,
+			 "write into %.120s, then run `caisson policy trust`:", d->policy->name);
+	return ret_text;
+}
+
+/* What no wall of this build can do is not offered as lines for a policy. */
+static const struct plan_gap *refused_anyway(const struct decision *d, const char *key)
+{
+	const struct plan_gap *gap;
+	size_t at = 0;
+
+	while ((gap = plan_gap_next(d->plan, &at)))
+		if (gap->is_refused && str_is(gap->key, key))
+			return gap;
+	return NULL;
+}
+
+static int refuse_gap(struct decision *d, size_t id, const struct plan_gap *gap)
+{
+	return csn_fail(d->err, -EPERM, "policy",
+			"%.60s: %.60s is wider than the %s %.60s, and not available in this "
+			"build: %s; leave it out",
+			d->by_flag[id], decide_shown(d, (enum key_id)id, d->plan),
+			d->policy ? "policy's" : "built-in",
+			decide_shown(d, (enum key_id)id, &d->granted), gap->why);
+}
+
 static int refuse_flags(struct decision *d, bool *is_refused)
 {
 	_cleanup_buf_ struct buf yaml;
+	char where[WHERE_TEXT];
 	const char *text;
 	size_t id = 0;
 
@@ -350,11 +401,24 @@ static int refuse_flags(struct decision *d, bool *is_refused)
 	text = add_yaml(d, is_refused, &yaml) < 0 ? NULL : buf_text(&yaml);
 	return csn_fail(d->err, -EPERM, "policy",
 			"%.60s: %.60s is wider than the %s %.60s; a trusted policy file may permit "
-			"it:\n%s%s",
+			"it: %s\n%s",
 			d->by_flag[id], decide_shown(d, (enum key_id)id, d->plan),
 			d->policy ? "policy's" : "built-in",
-			decide_shown(d, (enum key_id)id, &d->granted),
-			d->policy ? "" : "version: 1\n", text ? text : policy_keys[id].path);
+			decide_shown(d, (enum key_id)id, &d->granted), where_to_write(d, where),
+			text ? text : policy_keys[id].path);
+}
+
+/* The first refused flag; one that no build of ours carries out is not offered as YAML. */
+static int refuse(struct decision *d, bool *is_refused)
+{
+	const struct plan_gap *gap;
+
+	for (size_t id = 0; id < KEY_COUNT; id++) {
+		gap = is_refused[id] ? refused_anyway(d, policy_keys[id].path) : NULL;
+		if (gap)
+			return refuse_gap(d, id, gap);
+	}
+	return refuse_flags(d, is_refused);
 }
 
 /* May this key become wider because a flag says so? */
@@ -385,7 +449,7 @@ static int check_flags(struct decision *d)
 		code = decide_note(d, (enum key_id)id, &d->granted, d->by_flag[id],
 				   is_wider && !key->is_grant && d->policy);
 	}
-	return code < 0 || is_fine ? code : refuse_flags(d, is_refused);
+	return code < 0 || is_fine ? code : refuse(d, is_refused);
 }
 
 /* HOST:AT[:ro|rw] in its parts. HOST may hold colons, AT begins at the last ":/". */
@@ -468,6 +532,7 @@ static struct plan_mount *same_mount(struct decision *d, const struct plan_mount
 static int refuse_mount(struct decision *d, const struct plan_mount *mount)
 {
 	_cleanup_buf_ struct buf yaml;
+	char where[WHERE_TEXT];
 	const char *text = NULL;
 
 	buf_init(&yaml, MAX_YAML);
@@ -475,9 +540,9 @@ static int refuse_mount(struct decision *d, const struct plan_mount *mount)
 	    key_show(&policy_keys[KEY_MOUNT_ROOTS], d->plan, SHOW_NAMES, &yaml) == 0)
 		text = buf_text(&yaml);
 	return csn_fail(d->err, -EPERM, "policy",
-			"--mount: %.120s is beneath none of the policy's mount_roots; a trusted "
-			"policy file may permit it:\nmount_roots: %s",
-			mount->host, text ? text : "[HOST]");
+			"--mount: %.100s is beneath none of the policy's mount_roots; a trusted "
+			"policy file may permit it: %s\nmount_roots: %s",
+			mount->host, where_to_write(d, where), text ? text : "[HOST]");
 }
 
 static int take_mount(struct decision *d, const char *text)
@@ -558,14 +623,16 @@ int decide_flags(struct decision *d)
 
 static int lower_tier(struct decision *d, enum plan_tier asked, enum plan_tier tier)
 {
+	char where[WHERE_TEXT];
+
 	if (d->flags_may_loosen && asked != TIER_LOCAL)
 		return 0;
 	return csn_fail(d->err, -EPERM, "policy",
 			"--tier: %s is weaker than the %s %s%s; a trusted policy file may permit "
-			"it:\n%stier: %s",
+			"it: %s\ntier: %s",
 			plan_tier_name(asked), d->policy ? "policy's" : "built-in",
 			plan_tier_name(tier), asked == TIER_LOCAL ? ", in fact no wall at all" : "",
-			d->policy ? "" : "version: 1\n", plan_tier_name(asked));
+			where_to_write(d, where), plan_tier_name(asked));
 }
 
 int decide_tier(struct decision *d, enum plan_tier *ret_tier)

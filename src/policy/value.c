@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "policy/slip.h"
 
 struct reading {
 	const struct policy_source *source;
@@ -27,12 +28,16 @@ static int no_memory(const struct reading *r)
 static int wrong(const struct reading *r, const struct node *node)
 {
 	static const char *const kinds[] = { NULL, "a list", "a map" };
-	char shown[NODE_SHOWN];
+	char shown[NODE_SHOWN], meant[SLIP_TEXT];
 
 	if (node->kind != NODE_SCALAR)
 		return node_fail(r->source->err, r->source->name, node->mark,
 				 "%s is %s, expected %s", r->key->path, kinds[node->kind],
 				 r->key->expected);
+	if (slip_value(r->key, node->text, meant))
+		return node_fail(r->source->err, r->source->name, node->mark,
+				 "%s is \"%s\", expected %s; did you mean %s?", r->key->path,
+				 node_show(node->text, shown), r->key->expected, meant);
 	return node_fail(r->source->err, r->source->name, node->mark, "%s is \"%s\", expected %s",
 			 r->key->path, node_show(node->text, shown), r->key->expected);
 }
