@@ -6,6 +6,7 @@
  *   run_frames.c  what the agent says, what we say to it
  *   run_end.c     ending a run: reasons, signals, deadlines
  *   run_result.c  result.json and the events of the audit log
+ *   run_gaps.c    what the run did not do and could not see
  */
 #pragma once
 
@@ -153,6 +154,12 @@ void run_log_violation(const struct fact *fact, void *data);
 /* caisson.result/1, a new object; NULL when out of memory. */
 json_t *run_result(struct run *run);
 void run_log_end(struct run *run);
+
+/* ---- run_gaps.c ---- */
+
+/* Adds observed, not_observed, not_observed_why, no_effect and protect_not_enforced to a result
+ * that has its `limits`, and says there which limit nothing holds. */
+void run_gaps(const struct run *run, json_t *result);
 
 static inline uint64_t run_elapsed_us(const struct run *run, uint64_t now_us)
 {

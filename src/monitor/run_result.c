@@ -154,30 +154,6 @@ static json_t *error_json(const struct csn_error *err)
 			 "text", redact_text(NULL, err->text, strlen(err->text)));
 }
 
-/* What this wall and machine can tell, and what they cannot. */
-static void add_observed(const struct run *run, json_t *result)
-{
-	json_t *observed = json_array(), *not_observed = json_array();
-	static const char *const always[] = { "TimeoutViolation", "OutputLimitViolation",
-					      "ScratchLimitViolation" };
-	static const char *const notified[] = { "NetworkAccessViolation",
-						"FilesystemWriteViolation", "SyscallViolation" };
-	bool has_pids = run->limits.has_group && cgroup_has(&run->limits.group, CGROUP_PIDS);
-
-	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
-		json_array_append_new(observed, json_string(always[i]));
-	for (size_t i = 0; i < ARRAY_SIZE(notified); i++)
-		json_array_append_new(run->is_executing ? observed : not_observed,
-				      json_string(notified[i]));
-	json_array_append_new(observed, json_string("MemoryLimitViolation"));
-	json_array_append_new(has_pids ? observed : not_observed,
-			      json_string("ProcessLimitViolation"));
-	json_array_append_new(run->plan->observe_reads ? observed : not_observed,
-			      json_string("FilesystemReadViolation"));
-	json_object_set_new(result, "observed", observed);
-	json_object_set_new(result, "not_observed", not_observed);
-}
-
 json_t *run_result(struct run *run)
 {
 	const struct plan *plan = run->plan;
@@ -200,14 +176,12 @@ json_t *run_result(struct run *run)
 	json_object_set_new(result, "violations", violations_json(&run->violations, run->redactor));
 	json_object_set_new(result, "enforced",
 			    features_json(run->report.enforces | limits_enforces(&run->limits)));
-	add_observed(run, result);
 	json_object_set_new(result, "limits", limits_json(run));
 	json_object_set_new(result, "mounts", mounts_json(plan));
 	json_object_set_new(result, "hide", texts((const char *const *)plan->workspace.hide));
 	json_object_set_new(result, "hidden", texts(run->hidden));
 	json_object_set_new(result, "protect", texts((const char *const *)plan->workspace.protect));
-	json_object_set_new(result, "protect_not_enforced",
-			    texts((const char *const *)run->protect.not_enforced));
+	run_gaps(run, result);
 	json_object_set_new(result, "toolchains", texts(run->toolchains));
 	json_object_set_new(result, "network", json_string(plan_network_name(plan->network)));
 	json_object_set_new(result, "policy", policy_json(plan));

@@ -30,7 +30,7 @@ RESULT = {
                     "signal": (COUNT, NULL), "signal_name": (re.compile(r"SIG[A-Z0-9]+"), NULL)},
     "usage": {"wall_ms": NUMBER, "cpu_ms": NUMBER, "mem_peak_bytes": (COUNT, NULL), "stdout_bytes": COUNT, "stderr_bytes": COUNT,
               "output_cut_bytes": COUNT, "scope": {"command", "sandbox"}},
-    "violations": [VIOLATION], "enforced": [TEXT], "observed": [EVENTS], "not_observed": [EVENTS],
+    "violations": [VIOLATION], "enforced": [TEXT], "observed": [EVENTS], "not_observed": [EVENTS], "not_observed_why": dict, "no_effect": [{"key": TEXT, "why": TEXT}],
     "limits": dict, "mounts": [{"host": TEXT, "at": TEXT, "mode": {"ro", "rw", "cow"}, "workspace?": bool}], "hide?": [TEXT], "protect?": [TEXT], "hidden": [TEXT],
     "protect_not_enforced": [TEXT], "network": {"none", "loopback", "allow", "engine"},
     "policy": dict, "toolchains": [TEXT], "env_passed": [TEXT], "host": {"kernel": TEXT, "arch": TEXT, "landlock_abi": COUNT, "caisson": TEXT},

@@ -1,0 +1,193 @@
+/*
+ * What a run did not do and could not see: the part of result.json that keeps the rest honest.
+ *
+ *   observed, not_observed   each kind of fact, by what this wall and this machine can tell
+ *   not_observed_why         the reason of each that is missing
+ *   no_effect                settings of the plan that this run did not carry out, and why
+ *   protect_not_enforced     protected names that were writable after all
+ *
+ * A reader takes the absence of a violation for the absence of an attempt only where the kind
+ * of fact is in `observed`; so each row here asks for the means, not for the wish.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "monitor/run_private.h"
+
+/* Commands have a filter whose listener we hold: what it watches is seen. */
+static bool has_listener(const struct run *run)
+{
+	return run->is_executing && run->backend && !str_is(run->backend->profile, "none");
+}
+
+static const char *why_no_attempts(const struct run *run)
+{
+	if (has_listener(run))
+		return NULL;
+	return run->is_executing ? "this wall has no syscall filter" : "the command never started";
+}
+
+static const char *why_no_reads(const struct run *run)
+{
+	const char *why = why_no_attempts(run);
+
+	if (why || run->plan->observe_reads)
+		return why;
+	return "reads run at full speed unless the policy says observe: [reads]";
+}
+
+static const char *why_no_memory(const struct run *run)
+{
+	return run->plan->limits.mem_bytes == PLAN_UNLIMITED ? "there is no limit to meet" : NULL;
+}
+
+static const char *why_no_processes(const struct run *run)
+{
+	return run->plan->limits.processes == PLAN_UNLIMITED ? "there is no limit to meet" : NULL;
+}
+
+static const char *why_no_scratch(const struct run *run)
+{
+	if (!run->backend || !run->backend->has_view)
+		return "scratch is a folder of the host's here, without a size";
+	return run->plan->limits.scratch_bytes == PLAN_UNLIMITED ? "there is no limit to meet"
+								 : NULL;
+}
+
+static const char *always(const struct run *run)
+{
+	(void)run;
+	return NULL;
+}
+
+static const struct {
+	enum fact_event event;
+	const char *(*why_not)(const struct run *run); /* NULL: observed */
+} kinds[] = {
+	{ FACT_TIMEOUT, always },
+	{ FACT_OUTPUT_LIMIT, always },
+	{ FACT_SCRATCH_LIMIT, why_no_scratch },
+	{ FACT_NETWORK_ACCESS, why_no_attempts },
+	{ FACT_FILESYSTEM_WRITE, why_no_attempts },
+	{ FACT_SYSCALL, why_no_attempts },
+	{ FACT_MEMORY_LIMIT, why_no_memory },
+	{ FACT_PROCESS_LIMIT, why_no_processes },
+	{ FACT_FILESYSTEM_READ, why_no_reads },
+};
+
+static void put_observed(const struct run *run, json_t *result)
+{
+	json_t *observed = json_array(), *not_observed = json_array(), *reasons = json_object();
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		const char *name = fact_event_name(kinds[i].event);
+		const char *why = kinds[i].why_not(run);
+
+		json_array_append_new(why ? not_observed : observed, json_string(name));
+		if (why)
+			json_object_set_new(reasons, name, json_string(why));
+	}
+	json_object_set_new(result, "observed", observed);
+	json_object_set_new(result, "not_observed", not_observed);
+	json_object_set_new(result, "not_observed_why", reasons);
+}
+
+/* Did file or flag set it? What nobody asked for is missed by nobody. */
+static bool is_said(const struct plan *plan, const char *key)
+{
+	for (size_t i = 0; i < plan->note_count; i++)
+		if (str_is(plan->notes[i].what, key))
+			return true;
+	return false;
+}
+
+static void add_gap(json_t *list, const char *key, const char *why)
+{
+	json_array_append_new(list, json_pack("{s:s, s:s}", "key", key, "why", why));
+}
+
+/* Keys that need a view of the wall's own. */
+static void add_view_gaps(const struct run *run, json_t *list)
+{
+	static const char *const keys[] = { "workspace.at", "scratch.at", "scratch.size" };
+	char why[96];
+
+	if (!run->backend || run->backend->has_view)
+		return;
+	snprintf(why, sizeof why, "the %s wall shows the host's own paths", run->backend->name);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (is_said(run->plan, keys[i]))
+			add_gap(list, keys[i], why);
+	if (geteuid() == 0 && run->backend->tier != TIER_LOCAL &&
+	    run->plan->workspace.access == ACCESS_RW)
+		add_gap(list, "workspace.mode",
+			"started by root the command has a uid of its own and writes only what "
+			"everybody may");
+}
+
+static json_t *no_effect(const struct run *run)
+{
+	json_t *list = json_array();
+	const struct plan_gap *gap;
+	size_t at = 0;
+
+	while ((gap = plan_gap_next(run->plan, &at)))
+		if (!gap->is_refused)
+			add_gap(list, gap->key, gap->why);
+	if (run->plan->observe_reads && run->is_executing && !has_listener(run))
+		add_gap(list, "observe", "this wall has no syscall filter");
+	add_view_gaps(run, list);
+	return list;
+}
+
+/* Names that could not be covered; all of them where the wall covers none. */
+static json_t *not_protected(const struct run *run)
+{
+	const struct plan_workspace *workspace = &run->plan->workspace;
+	const char *const *names = run->protect.not_enforced;
+	json_t *list = json_array();
+
+	if (run->backend && !run->backend->has_view && workspace->host &&
+	    workspace->access == ACCESS_RW)
+		names = (const char *const *)workspace->protect;
+	for (; names && *names; names++)
+		json_array_append_new(list, redact_text(NULL, *names, strlen(*names)));
+	return list;
+}
+
+static void replace_text(json_t *object, const char *key, const char *old, const char *now)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	if (text && str_is(text, old))
+		json_object_set_new(object, key, json_string(now));
+}
+
+/*
+ * The means as limits_means() names them suppose a wall with a view and ids of its own. Without,
+ * scratch has no size, an ordinary user's processes are counted with all his others, so no rlimit
+ * can be set for them, and no wall means no affinity.
+ */
+static void correct_means(const struct run *run, json_t *result)
+{
+	json_t *means = json_object_get(json_object_get(result, "limits"), "means");
+	bool is_local = run->backend && run->backend->tier == TIER_LOCAL;
+
+	if (!run->backend || run->backend->has_view)
+		return;
+	json_object_set_new(means, "scratch", json_string("none"));
+	if (is_local || geteuid() != 0)
+		replace_text(means, "processes", "rlimit", "sampled");
+	if (is_local)
+		replace_text(means, "cpus", "affinity", "none");
+}
+
+void run_gaps(const struct run *run, json_t *result)
+{
+	correct_means(run, result);
+	put_observed(run, result);
+	json_object_set_new(result, "no_effect", no_effect(run));
+	json_object_set_new(result, "protect_not_enforced", not_protected(run));
+}
