@@ -203,9 +203,14 @@ void limits_watch(struct limits *limits, pid_t pid, const char *scratch_dir)
 		limits->files.apart_dev = st.st_dev;
 }
 
+/* What a number of bytes is: the kernel's own account is certain, our looks are not. */
+static const char by_kernel[] = "peak", by_sample[] = "sampled",
+		  by_peak[] = "sampled peak of one process";
+
 static void add_memory_fact(const struct limits *limits, struct violations *violations,
-			    uint64_t peak, bool is_certain)
+			    uint64_t peak, const char *how)
 {
+	bool is_certain = how == by_kernel;
 	struct fact fact;
 	char limit[32], used[32];
 
@@ -214,8 +219,7 @@ static void add_memory_fact(const struct limits *limits, struct violations *viol
 	str_format_size(limits->plan->limits.mem_bytes, limit, sizeof limit);
 	str_format_size(peak, used, sizeof used);
 	fact_print(fact.rule, sizeof fact.rule, "limits.memory");
-	fact_print(fact.detail.text, sizeof fact.detail.text, "limit %s, %s %s", limit,
-		   is_certain ? "peak" : "sampled", used);
+	fact_print(fact.detail.text, sizeof fact.detail.text, "limit %s, %s %s", limit, how, used);
 	violations_add(violations, &fact);
 }
 
@@ -249,23 +253,17 @@ static uint64_t scratch_in_use(const struct limits *limits)
 }
 
 /* Two looks in a row must agree before anybody is killed for one. */
-static enum limits_state look_at_tree(struct limits *limits, pid_t pid,
+static enum limits_state judge_memory(struct limits *limits, const struct sample_tree *tree,
 				      struct violations *violations)
 {
-	uint64_t limit = limits->plan->limits.mem_bytes, scratch = scratch_in_use(limits);
-	struct sample_tree tree;
+	uint64_t limit = limits->plan->limits.mem_bytes;
 
-	if (sample_tree(pid, limit > scratch ? limit - scratch : 0, &limits->files, &tree) < 0)
-		return LIMITS_FINE;
-	tree.mem_bytes += scratch;
-	if (tree.mem_bytes > limits->sampled_peak)
-		limits->sampled_peak = tree.mem_bytes;
-	if (tree.processes > limits->task_peak)
-		limits->task_peak = tree.processes;
-	limits->over_count = tree.mem_bytes > limit ? limits->over_count + 1 : 0;
+	if (tree->mem_bytes > limits->sampled_peak)
+		limits->sampled_peak = tree->mem_bytes;
+	limits->over_count = tree->mem_bytes > limit ? limits->over_count + 1 : 0;
 	if (limits->over_count < 2)
 		return LIMITS_FINE;
-	add_memory_fact(limits, violations, tree.mem_bytes, false);
+	add_memory_fact(limits, violations, tree->mem_bytes, by_sample);
 	return LIMITS_MEMORY;
 }
 
@@ -280,6 +278,51 @@ static void add_process_fact(const struct limits *limits, struct violations *vio
 	fact_print(fact.detail.text, sizeof fact.detail.text, "limit %llu, %llu forks refused",
 		   (unsigned long long)limits->plan->limits.processes, (unsigned long long)refused);
 	violations_add(violations, &fact);
+}
+
+/* An rlimit refuses forks and tells nobody: a full tree is all that can be seen of it. One of the
+ * tree is the command's reaper, which is ours. */
+static void judge_processes(struct limits *limits, const struct sample_tree *tree,
+			    struct violations *violations)
+{
+	struct fact fact;
+
+	if (tree->threads > limits->task_peak)
+		limits->task_peak = tree->threads;
+	if (tree->threads <= limits->plan->limits.processes ||
+	    violations_count(violations, FACT_PROCESS_LIMIT) > 0)
+		return;
+	fact_init(&fact, FACT_PROCESS_LIMIT, SOURCE_MONITOR);
+	fact.is_certain = false;
+	fact_print(fact.rule, sizeof fact.rule, "limits.processes");
+	fact_print(fact.detail.text, sizeof fact.detail.text, "limit %llu, sampled %u",
+		   (unsigned long long)limits->plan->limits.processes, tree->threads - 1);
+	violations_add(violations, &fact);
+}
+
+/* What no controller holds or counts. */
+static enum limits_state look_at_tree(struct limits *limits, pid_t pid,
+				      struct violations *violations)
+{
+	bool has_memory = has(limits, CGROUP_MEMORY), has_pids = has(limits, CGROUP_PIDS);
+	uint64_t limit = limits->plan->limits.mem_bytes, scratch = 0;
+	struct sample_tree tree;
+	int r;
+
+	if (has_memory && has_pids)
+		return LIMITS_FINE;
+	if (!has_memory)
+		scratch = scratch_in_use(limits);
+	if (has_memory)
+		r = sample_tree(pid, UINT64_MAX, NULL, &tree);
+	else
+		r = sample_tree(pid, limit > scratch ? limit - scratch : 0, &limits->files, &tree);
+	if (r < 0)
+		return LIMITS_FINE;
+	tree.mem_bytes += scratch;
+	if (!has_pids)
+		judge_processes(limits, &tree, violations);
+	return has_memory ? LIMITS_FINE : judge_memory(limits, &tree, violations);
 }
 
 /* The kernel counts refused forks and wakes nobody: asked only where a refusal ends the run. */
@@ -302,30 +345,38 @@ enum limits_state limits_tick(struct limits *limits, pid_t pid, uint64_t now_ms,
 	limits->next_tick_ms = now_ms + LIMITS_TICK_MS;
 	look_at_scratch(limits, violations);
 	look_at_processes(limits, violations);
-	return has(limits, CGROUP_MEMORY) ? LIMITS_FINE : look_at_tree(limits, pid, violations);
+	return look_at_tree(limits, pid, violations);
+}
+
+/*
+ * One process that reached the limit between two looks, as its parent learned when it was reaped.
+ * It ended by itself and tells so: a fact, and no other end of the run.
+ */
+static void judge_peak(const struct limits *limits, uint64_t max_rss, struct violations *violations)
+{
+	uint64_t limit = limits->plan->limits.mem_bytes;
+
+	if (limit != PLAN_UNLIMITED && max_rss >= limit &&
+	    violations_count(violations, FACT_MEMORY_LIMIT) == 0)
+		add_memory_fact(limits, violations, max_rss, by_peak);
 }
 
 enum limits_state limits_finish(struct limits *limits, uint64_t max_rss,
 				struct violations *violations)
 {
 	struct cgroup_usage *usage = &limits->usage;
-	uint64_t limit = limits->plan->limits.mem_bytes;
 
 	look_at_scratch(limits, violations);
-	if (!limits->has_group || cgroup_read(&limits->group, usage) < 0) {
-		/* One process that reached the limit between two samples. */
-		if (limit != PLAN_UNLIMITED && max_rss >= limit) {
-			add_memory_fact(limits, violations, max_rss, false);
-			return LIMITS_MEMORY;
-		}
+	if (!has(limits, CGROUP_MEMORY))
+		judge_peak(limits, max_rss, violations);
+	if (!limits->has_group || cgroup_read(&limits->group, usage) < 0)
 		return LIMITS_FINE;
-	}
 	if (usage->pids_refused != CGROUP_UNKNOWN && usage->pids_refused > 0 &&
 	    violations_count(violations, FACT_PROCESS_LIMIT) == 0)
 		add_process_fact(limits, violations, usage->pids_refused);
 	if (usage->oom_kills == CGROUP_UNKNOWN || usage->oom_kills == 0)
 		return LIMITS_FINE;
-	add_memory_fact(limits, violations, usage->mem_peak_bytes, true);
+	add_memory_fact(limits, violations, usage->mem_peak_bytes, by_kernel);
 	return LIMITS_MEMORY;
 }
 

@@ -137,17 +137,43 @@ static void sampled_memory(void)
 	finish();
 }
 
-/* A peak between two looks is seen when the process is reaped. */
+/* A peak between two looks is seen when the process is reaped: once, and it ends nothing. */
 static void peak_at_the_end(void)
 {
 	be_ordinary();
 	CHECK(start(LIMITS_BEST) == 0);
 	plan.limits.mem_bytes = 32 << 20;
 	CHECK(limits_finish(&limits, (32 << 20) - 1, &list) == LIMITS_FINE && list.count == 0);
-	CHECK(limits_finish(&limits, 32 << 20, &list) == LIMITS_MEMORY && list.count == 1);
+	CHECK(limits_finish(&limits, 32 << 20, &list) == LIMITS_FINE && list.count == 1);
+	CHECK(!list.facts[0].is_certain && list.facts[0].event == FACT_MEMORY_LIMIT);
+	CHECK(strstr(list.facts[0].detail.text, "limit 32MiB, sampled peak of one process 32MiB"));
+	CHECK(limits_finish(&limits, 33 << 20, &list) == LIMITS_FINE && list.count == 1);
 	CHECK(limits_peak(&limits, 7) == 7);
 	plan.limits.mem_bytes = PLAN_UNLIMITED;
 	CHECK(limits_finish(&limits, 1ULL << 40, &list) == LIMITS_FINE);
+	finish();
+}
+
+/* A full tree is seen once, and not at one process less (one of them stands for the reaper). */
+static void sampled_processes(void)
+{
+	pid_t pids[4];
+	uint64_t now = 1000;
+
+	be_ordinary();
+	CHECK(start(LIMITS_BEST) == 0);
+	plan.limits.processes = 3;
+	for (int i = 0; i < 4; i++) {
+		CHECK(list.count == 0);
+		pids[i] = hold(1 << 20);
+		CHECK(limits_tick(&limits, getpid(), now += 100, &list) == LIMITS_FINE);
+	}
+	CHECK(list.count == 1 && list.facts[0].event == FACT_PROCESS_LIMIT);
+	CHECK(!list.facts[0].is_certain && list.facts[0].source == SOURCE_MONITOR);
+	CHECK_STR(list.facts[0].detail.text, "limit 3, sampled 3");
+	CHECK(limits_tick(&limits, getpid(), now += 100, &list) == LIMITS_FINE && list.count == 1);
+	for (int i = 0; i < 4; i++)
+		CHECK(kill(pids[i], SIGKILL) == 0 && waitpid(pids[i], NULL, 0) == pids[i]);
 	finish();
 }
 
@@ -180,6 +206,7 @@ static const struct tap_test tests[] = {
 	{ "best says what it holds by (ordinary user)", best_says_what_it_is },
 	{ "memory is sampled, twice (ordinary user)", sampled_memory },
 	{ "a short peak is seen at the end (ordinary user)", peak_at_the_end },
+	{ "a full tree is sampled (ordinary user)", sampled_processes },
 	{ "controllers hold what is hard", controllers },
 };
 
