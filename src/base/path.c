@@ -52,19 +52,22 @@ int path_join(const char *base, const char *path, char *ret_path, size_t size)
 	return path_normalize(joined, ret_path, size);
 }
 
+static bool is_root(const char *path)
+{
+	return path[0] == '/' && path[1] == 0;
+}
+
 bool path_is_beneath(const char *path, const char *folder)
 {
 	size_t n = strlen(folder);
 
-	if (n == 1)
+	if (is_root(folder))
 		return true;
 	return strncmp(path, folder, n) == 0 && (path[n] == 0 || path[n] == '/');
 }
 
 const char *path_tail(const char *path, const char *folder)
 {
-	size_t n = strlen(folder);
-
-	path += n == 1 ? 0 : n;
+	path += is_root(folder) ? 0 : strlen(folder);
 	return path + strspn(path, "/");
 }

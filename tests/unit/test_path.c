@@ -107,6 +107,8 @@ static void test_beneath(void)
 		{ "/a/b", "/a", true, "b" },     { "/a", "/a", true, "" },
 		{ "/ab", "/a", false, NULL },    { "/", "/a", false, NULL },
 		{ "/a/b/c", "/a", true, "b/c" }, { "/a", "/a/b", false, NULL },
+		{ "b/c", "a", false, NULL },     { "a/c", "a", true, "c" },
+		{ "ab", "a", false, NULL },      { "a", "a", true, "" },
 		{ "/a/b", "/", true, "a/b" },    { "/", "/", true, "" },
 		{ "/A", "/a", false, NULL },
 	};
