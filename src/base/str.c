@@ -225,6 +225,23 @@ static void note_star(const char **p, const char *t, bool path, struct star *one
 	*one = (struct star){ 0 };
 }
 
+/*
+ * `one` failed: what follows it matches nowhere between where it began and where it ended. A match
+ * of "**" that is longer lets it begin later, so only what lies beyond its end is worth trying:
+ * nothing if the text ended there; the next component if it was stopped by a slash that nothing
+ * between the two stars can match.
+ */
+static bool is_worth_more(const struct star *one, struct star *all)
+{
+	if (!one->pattern || !all->pattern)
+		return true;
+	if (!*one->text)
+		return false;
+	if (!memchr(all->pattern, '/', (size_t)(one->pattern - all->pattern)))
+		all->text = one->text;
+	return true;
+}
+
 static bool matches(const char *p, const char *t, bool path)
 {
 	struct star one = { 0 }, all = { 0 };
@@ -243,6 +260,8 @@ static bool matches(const char *p, const char *t, bool path)
 		}
 		if (retry(&one, true, &p, &t))
 			continue;
+		if (!is_worth_more(&one, &all))
+			return false;
 		one.pattern = NULL;
 		if (!retry(&all, false, &p, &t))
 			return false;

@@ -1,4 +1,5 @@
 /* Text helpers: patterns, numbers with units, UTF-8. */
+#include "base/clock.h"
 #include "base/str.h"
 #include "tap.h"
 
@@ -26,6 +27,11 @@ static void test_patterns(void)
 		{ "a/[a-c]c", "a/dc", false },
 		{ "a\\*b/c", "a*b/c", true },
 		{ "a\\*b/c", "axb/c", false },
+		{ "**a*b", "xa/ab", true },
+		{ "**a*b/c", "aa/xab/c", true },
+		{ "**/a*b", "a/ax/ab", true },
+		{ "**a/b*c", "a/bx/a/bc", true },
+		{ "**a/b*c", "a/bx/a/b/c", false },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
@@ -40,13 +46,24 @@ static void test_patterns(void)
 
 static void test_pattern_is_not_exponential(void)
 {
-	char text[4096];
+	char text[4096], pattern[106] = "";
+	uint64_t begin_ms;
 
 	memset(text, 'a', sizeof text - 1);
 	text[sizeof text - 1] = 0;
 	alarm(5);
 	CHECK(!str_path_matches("*a*a*a*a*a*a*a*a*a*a*a*b", text));
 	CHECK(!str_path_matches("**a**a**a**a**a**a**a**b", text));
+	/* nor cubic, when a "*" after a "**" fails at every place where it may begin */
+	memset(pattern, 'a', sizeof pattern - 1);
+	memcpy(pattern, "/**a*", 5);
+	memcpy(pattern + sizeof pattern - 2, "b", 2);
+	text[0] = '/';
+	begin_ms = clock_now_ms();
+	CHECK(!str_path_matches(pattern, text));
+	memcpy(text + sizeof text - 3, "/b", 2);
+	CHECK(!str_path_matches(pattern, text));
+	CHECK(clock_now_ms() - begin_ms < 500);
 }
 
 static void test_numbers(void)
