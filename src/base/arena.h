@@ -1,9 +1,10 @@
 /*
  * arena - many small allocations, freed together, under a byte quota
  *
- * Parsers allocate from an arena; the quota is their memory limit. Pointers stay
- * valid until arena_done(). Allocation fails with NULL when the quota or the
- * machine's memory is used up; the two are not told apart.
+ * Parsers allocate from an arena; the quota is their memory limit. (The machine gives up to
+ * twice as much: blocks of 4 KiB are not always filled.) Pointers stay valid until
+ * arena_done(). Allocation fails with NULL when the quota or the machine's memory is used up;
+ * the two are not told apart.
  */
 #pragma once
 

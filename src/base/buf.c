@@ -91,7 +91,7 @@ int buf_printf(struct buf *buf, const char *format, ...)
 {
 	va_list args, again;
 	uint8_t *at;
-	int size;
+	int size, r = 0;
 
 	va_start(args, format);
 	va_copy(again, args);
@@ -101,9 +101,11 @@ int buf_printf(struct buf *buf, const char *format, ...)
 	if (at) {
 		vsnprintf((char *)at, (size_t)size + 1, format, again);
 		buf->end += (size_t)size;
+	} else {
+		r = size >= 0 && (size_t)size < buf_room(buf) ? -ENOMEM : -E2BIG;
 	}
 	va_end(again);
-	return at ? 0 : -E2BIG;
+	return r;
 }
 
 void buf_consume(struct buf *buf, size_t size)
@@ -112,6 +114,12 @@ void buf_consume(struct buf *buf, size_t size)
 	buf->start += size;
 	if (buf->start == buf->end)
 		buf->start = buf->end = 0;
+}
+
+void buf_truncate(struct buf *buf, size_t size)
+{
+	assert(size <= buf_size(buf));
+	buf->end = buf->start + size;
 }
 
 void buf_clear(struct buf *buf)

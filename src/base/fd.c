@@ -42,6 +42,8 @@ int fd_write_all(int fd, const void *data, size_t size)
 			continue;
 		if (n < 0)
 			return -errno;
+		if (n == 0) /* some devices take nothing, forever */
+			return -EIO;
 		at += n;
 		size -= (size_t)n;
 	}

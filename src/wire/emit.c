@@ -13,7 +13,7 @@
 
 enum { BIG_HEAD = 3 };
 
-static void add(struct emit *emit, const void *data, size_t size)
+void emit_raw(struct emit *emit, const void *data, size_t size)
 {
 	if (emit->error == 0)
 		emit->error = buf_add(emit->buf, data, size);
@@ -32,7 +32,7 @@ static void add_head(struct emit *emit, enum etf tag, uint32_t value)
 	uint8_t head[5] = { (uint8_t)tag };
 
 	put_u32(head + 1, value);
-	add(emit, head, sizeof head);
+	emit_raw(emit, head, sizeof head);
 }
 
 struct emit emit_begin(struct buf *buf)
@@ -40,7 +40,7 @@ struct emit emit_begin(struct buf *buf)
 	static const uint8_t head[FRAME_HEAD + 1] = { [FRAME_HEAD] = ETF_VERSION };
 	struct emit emit = { .buf = buf, .frame = buf_size(buf) };
 
-	add(&emit, head, sizeof head);
+	emit_raw(&emit, head, sizeof head);
 	return emit;
 }
 
@@ -52,7 +52,7 @@ int emit_end(struct emit *emit)
 	if (emit->error == 0 && size > FRAME_HEAD + (size_t)FRAME_MAX)
 		emit->error = -E2BIG; /* the reader would refuse it */
 	if (emit->error < 0)
-		buf->end = buf->start + emit->frame;
+		buf_truncate(buf, emit->frame);
 	else
 		put_u32(buf_at(buf) + emit->frame, (uint32_t)(size - FRAME_HEAD));
 	return emit->error;
@@ -63,7 +63,7 @@ void emit_tuple(struct emit *emit, uint32_t arity)
 	const uint8_t head[2] = { ETF_SMALL_TUPLE, (uint8_t)arity };
 
 	if (arity <= UINT8_MAX)
-		add(emit, head, sizeof head);
+		emit_raw(emit, head, sizeof head);
 	else
 		add_head(emit, ETF_LARGE_TUPLE, arity);
 }
@@ -83,7 +83,7 @@ void emit_nil(struct emit *emit)
 {
 	const uint8_t tag = ETF_NIL;
 
-	add(emit, &tag, 1);
+	emit_raw(emit, &tag, 1);
 }
 
 void emit_atom(struct emit *emit, const char *name)
@@ -93,8 +93,8 @@ void emit_atom(struct emit *emit, const char *name)
 
 	if (size > UINT8_MAX && emit->error == 0)
 		emit->error = -E2BIG;
-	add(emit, head, sizeof head);
-	add(emit, name, size);
+	emit_raw(emit, head, sizeof head);
+	emit_raw(emit, name, size);
 }
 
 /* Beyond 32 bits: sign and magnitude, little endian, without leading zeros. */
@@ -105,7 +105,7 @@ static void emit_big(struct emit *emit, int64_t value)
 
 	for (; rest; rest >>= 8)
 		big[BIG_HEAD + big[1]++] = (uint8_t)rest;
-	add(emit, big, BIG_HEAD + (size_t)big[1]);
+	emit_raw(emit, big, BIG_HEAD + (size_t)big[1]);
 }
 
 void emit_int(struct emit *emit, int64_t value)
@@ -113,7 +113,7 @@ void emit_int(struct emit *emit, int64_t value)
 	const uint8_t small[2] = { ETF_SMALL_INTEGER, (uint8_t)value };
 
 	if (value >= 0 && value <= UINT8_MAX)
-		add(emit, small, sizeof small);
+		emit_raw(emit, small, sizeof small);
 	else if (value >= INT32_MIN && value <= INT32_MAX)
 		add_head(emit, ETF_INTEGER, (uint32_t)value);
 	else
@@ -125,7 +125,7 @@ void emit_binary(struct emit *emit, const void *data, size_t size)
 	if (size > UINT32_MAX && emit->error == 0)
 		emit->error = -E2BIG;
 	add_head(emit, ETF_BINARY, (uint32_t)size);
-	add(emit, data, size);
+	emit_raw(emit, data, size);
 }
 
 void emit_text(struct emit *emit, const char *text)
@@ -146,5 +146,5 @@ void emit_float(struct emit *emit, double value)
 	memcpy(&bits, &value, sizeof bits);
 	put_u32(bytes + 1, (uint32_t)(bits >> 32));
 	put_u32(bytes + 5, (uint32_t)bits);
-	add(emit, bytes, sizeof bytes);
+	emit_raw(emit, bytes, sizeof bytes);
 }

@@ -2,9 +2,8 @@
  * emit - writes terms straight into a buf, without building a tree
  *
  * The counterpart of term_decode() on hot paths and in the agent. Sizes are said before
- * the contents, as the format demands: emit_tuple(b, 3) is followed by three terms. Every
- * call returns 0, -E2BIG or -ENOMEM; a struct emit remembers the first failure so that
- * callers check once, at emit_end().
+ * the contents, as the format demands: emit_tuple(b, 3) is followed by three terms. A struct
+ * emit remembers the first failure, so that callers check once, at emit_end().
  */
 #pragma once
 
@@ -24,7 +23,7 @@ struct emit {
 /* Starts a frame: 4 bytes of length (filled by emit_end) and the version byte. */
 struct emit emit_begin(struct buf *buf);
 
-/* Ends it. On any failure since emit_begin the partial frame is removed. */
+/* Ends it: 0, -E2BIG or -ENOMEM. On any failure since emit_begin the partial frame is removed. */
 int emit_end(struct emit *emit);
 
 /*
@@ -33,8 +32,8 @@ int emit_end(struct emit *emit);
  */
 void emit_tuple(struct emit *emit, uint32_t arity);
 void emit_map(struct emit *emit, uint32_t pairs);
-void emit_list(struct emit *emit,
-	       uint32_t count); /* `count` terms and emit_nil() follow, for 0 too */
+/* `count` terms and emit_nil() follow, for 0 too. */
+void emit_list(struct emit *emit, uint32_t count);
 void emit_nil(struct emit *emit);
 void emit_atom(struct emit *emit, const char *name); /* at most 255 bytes of UTF-8 */
 void emit_int(struct emit *emit, int64_t value);
@@ -42,6 +41,9 @@ void emit_binary(struct emit *emit, const void *data, size_t size);
 void emit_text(struct emit *emit, const char *text); /* a binary */
 void emit_bool(struct emit *emit, int value);
 void emit_float(struct emit *emit, double value);
+
+/* Bytes of the format itself, for what has no call here. */
+void emit_raw(struct emit *emit, const void *data, size_t size);
 
 /* A whole tree, at most term_limits.depth deep (-E2BIG), as term_encode() writes it. */
 void emit_term(struct emit *emit, const struct term *term);

@@ -11,7 +11,8 @@
  * A term is immutable once built. Pointers inside it borrow from its arena, and what
  * term_decode() puts into `bytes` is followed by a NUL that `size` does not count.
  * Decoding normalizes: one value has one form, so two keys of a map that differ only in
- * how they were written are found to be equal and refused.
+ * how they were written are found to be equal and refused. (What is opaque stays as it was
+ * written, and 0.0 is not -0.0.)
  */
 #pragma once
 

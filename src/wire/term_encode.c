@@ -12,12 +12,6 @@
 
 static void encode(struct emit *emit, const struct term *term, unsigned depth);
 
-static void add(struct emit *emit, const void *data, size_t size)
-{
-	if (emit->error == 0)
-		emit->error = buf_add(emit->buf, data, size);
-}
-
 static void fail(struct emit *emit)
 {
 	if (emit->error == 0)
@@ -41,10 +35,10 @@ static void encode_atom(struct emit *emit, const struct term *term)
 	if (size > UINT16_MAX)
 		fail(emit);
 	if (size <= UINT8_MAX)
-		add(emit, small, sizeof small);
+		emit_raw(emit, small, sizeof small);
 	else
-		add(emit, head, sizeof head);
-	add(emit, term->bytes.data, size);
+		emit_raw(emit, head, sizeof head);
+	emit_raw(emit, term->bytes.data, size);
 }
 
 static void encode_length(struct emit *emit, enum etf tag, size_t size)
@@ -54,7 +48,7 @@ static void encode_length(struct emit *emit, enum etf tag, size_t size)
 
 	if (size > UINT32_MAX)
 		fail(emit);
-	add(emit, head, sizeof head);
+	emit_raw(emit, head, sizeof head);
 }
 
 static void encode_bigint(struct emit *emit, const struct term *term)
@@ -63,17 +57,17 @@ static void encode_bigint(struct emit *emit, const struct term *term)
 	const uint8_t small[2] = { ETF_SMALL_BIG, (uint8_t)digits };
 
 	if (digits <= UINT8_MAX)
-		add(emit, small, sizeof small);
+		emit_raw(emit, small, sizeof small);
 	else
 		encode_length(emit, ETF_LARGE_BIG, digits);
-	add(emit, term->bytes.data, term->bytes.size);
+	emit_raw(emit, term->bytes.data, term->bytes.size);
 }
 
 static void encode_bits(struct emit *emit, const struct term *term)
 {
 	encode_length(emit, ETF_BIT_BINARY, term->bytes.size);
-	add(emit, &term->bits, 1);
-	add(emit, term->bytes.data, term->bytes.size);
+	emit_raw(emit, &term->bits, 1);
+	emit_raw(emit, term->bytes.data, term->bytes.size);
 }
 
 static bool is_bytes(const struct term *list)
@@ -93,10 +87,10 @@ static void encode_string(struct emit *emit, const struct term *list)
 	const uint8_t head[3] = { ETF_STRING, (uint8_t)(list->count >> 8), (uint8_t)list->count };
 	uint8_t byte;
 
-	add(emit, head, sizeof head);
+	emit_raw(emit, head, sizeof head);
 	for (size_t i = 0; i < list->count; i++) {
 		byte = (uint8_t)list->items[i].integer;
-		add(emit, &byte, 1);
+		emit_raw(emit, &byte, 1);
 	}
 }
 
@@ -104,6 +98,8 @@ static void encode_list(struct emit *emit, const struct term *list, unsigned dep
 {
 	bool is_improper = list->type == TERM_IMPROPER;
 
+	if (is_improper && list->count < 2) /* a tail of nothing: somebody built it by hand */
+		fail(emit);
 	if (!is_improper && is_bytes(list)) {
 		encode_string(emit, list);
 		return;
@@ -136,7 +132,7 @@ static void encode(struct emit *emit, const struct term *term, unsigned depth)
 		encode_bits(emit, term);
 		break;
 	case TERM_OPAQUE:
-		add(emit, term->bytes.data, term->bytes.size);
+		emit_raw(emit, term->bytes.data, term->bytes.size);
 		break;
 	case TERM_TUPLE:
 		emit_tuple(emit, (uint32_t)term->count);
@@ -163,9 +159,9 @@ int term_encode(struct buf *buf, const struct term *term)
 	struct emit emit = { .buf = buf, .frame = buf_size(buf) };
 	const uint8_t version = ETF_VERSION;
 
-	add(&emit, &version, 1);
+	emit_raw(&emit, &version, 1);
 	emit_term(&emit, term);
 	if (emit.error < 0)
-		buf->end = buf->start + emit.frame;
+		buf_truncate(buf, emit.frame);
 	return emit.error;
 }

@@ -96,7 +96,8 @@ static void print_bytes(struct printer *p, const struct term *term)
 {
 	const uint8_t *data = term->bytes.data;
 	size_t size = term->bytes.size;
-	bool is_text = term->type == TERM_BINARY && is_printable(data, size);
+	size_t seen = size < p->size ? size : p->size; /* no more will be printed */
+	bool is_text = term->type == TERM_BINARY && is_printable(data, seen);
 
 	put(p, is_text ? "<<\"" : "<<");
 	for (size_t i = 0; i < size && !is_full(p); i++) {

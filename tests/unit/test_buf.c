@@ -119,6 +119,10 @@ static void test_print(void)
 	CHECK_STR(buf_text(&buf), "a=7;");
 	CHECK(buf_printf(&buf, "%200d", 1) == -E2BIG);
 	CHECK_STR(buf_text(&buf), "a=7;");
+	buf_truncate(&buf, 3);
+	CHECK_STR(buf_text(&buf), "a=7");
+	CHECK(buf_add_text(&buf, ";") == 0);
+	CHECK_STR(buf_text(&buf), "a=7;");
 }
 
 static const struct tap_test tests[] = {
