@@ -4,6 +4,7 @@
  * The synopsis of a flag is written in one function, so that no form can differ from
  * another; tests/cli/test_cli_help.py still compares them.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,6 +55,12 @@ static void print_usage(FILE *file, const struct cli_command *command)
 {
 	fprintf(file, "caisson %s [FLAGS]%s%s\n", command->name, *command->usage ? " " : "",
 		command->usage);
+}
+
+/* A summary stands alone as a sentence in pages; the rest of it follows from the caller. */
+static void print_capital(const struct cli_command *command)
+{
+	putchar(toupper((unsigned char)command->summary[0]));
 }
 
 static void print_command(FILE *file, const struct cli_command *command)
@@ -138,10 +145,12 @@ static void man_command(const struct cli_command *command)
 	const struct cli_flag *flag;
 	char text[FLAG_TEXT];
 
-	printf(".SS caisson %s\n.B caisson %s\n[FLAGS] ", command->name, command->name);
+	printf(".SS caisson %s\n.B caisson %s\n[FLAGS]%s", command->name, command->name,
+	       *command->usage ? " " : "");
 	roff(command->usage);
 	puts("\n.PP");
-	roff(command->summary);
+	print_capital(command);
+	roff(command->summary + 1);
 	puts(".");
 	if (*command->text) {
 		puts(".PP");
@@ -158,36 +167,60 @@ static void man_command(const struct cli_command *command)
 	}
 }
 
-static const struct {
+struct man_row {
 	const char *name;
 	const char *what;
-} man_files[] = {
+};
+
+static const struct man_row man_files[] = {
 	{ "caisson.yaml", "the policy of a project, searched here and above" },
 	{ "$XDG_CONFIG_HOME/caisson/trusted",
-	  "the policy files that were trusted, with their text" },
-	{ "$XDG_STATE_HOME/caisson/runs", "records of runs, kept for 7 days" },
+	  "the policy files that were trusted, with their text; without the variable "
+	  "~/.config/caisson/trusted" },
+	{ "$XDG_STATE_HOME/caisson/runs",
+	  "records of runs, kept for 7 days; without the variable ~/.local/state/caisson/runs" },
+	{ NULL, NULL },
 };
+
+static const struct man_row man_variables[] = {
+	{ "HOME, XDG_CONFIG_HOME, XDG_STATE_HOME", "where the files below are" },
+	{ "NO_COLOR", "if it is set, there are no colours" },
+	{ NULL, NULL },
+};
+
+static const struct man_row man_statuses[] = {
+	{ "0", "done" },
+	{ "1", "it failed" },
+	{ "2", "the command line makes no sense" },
+	{ "any other", "a command that starts a sandbox ends with the status of what it ran, or "
+		       "124 to 137 as described there, and 125 for every failure of its own" },
+	{ NULL, NULL },
+};
+
+static void man_rows(const char *title, const struct man_row *row)
+{
+	printf(".SH %s\n", title);
+	for (; row->name; row++) {
+		fputs(".TP\n.I ", stdout);
+		roff(row->name);
+		puts("");
+		roff(row->what);
+		puts("");
+	}
+}
 
 static void print_man(void)
 {
 	printf(".TH CAISSON 1 \"\" \"caisson %s\" \"User Commands\"\n.SH NAME\n", CAISSON_VERSION);
 	puts("caisson \\- run untrusted commands behind walls\n.SH SYNOPSIS\n.B caisson\n"
 	     "COMMAND [FLAGS] \\&...\n.SH DESCRIPTION");
-	puts("Runs untrusted commands behind walls and says what they did, what they tried, and "
-	     "what\n"
-	     "stopped them.\n.SH COMMANDS");
+	puts("Runs untrusted commands behind walls and says what they did, what they tried,\n"
+	     "and what stopped them.\n.SH COMMANDS");
 	for (const struct cli_command *c = cli_commands; c->name; c++)
 		man_command(c);
-	puts(".SH FILES");
-	for (size_t i = 0; i < ARRAY_SIZE(man_files); i++) {
-		printf(".TP\n.I %s\n", man_files[i].name);
-		roff(man_files[i].what);
-		puts("");
-	}
-	puts(".SH EXIT STATUS\n0: done. 1: it failed. 2: the command line makes no sense.\n"
-	     "A command that starts a sandbox ends with the status of what it ran, or 124 to 137 "
-	     "as\n"
-	     "described there, and 125 for every failure of its own.");
+	man_rows("EXIT STATUS", man_statuses);
+	man_rows("ENVIRONMENT", man_variables);
+	man_rows("FILES", man_files);
 }
 
 /* ---- docs/cli.md ---------------------------------------------------------------------- */
@@ -209,7 +242,9 @@ static void markdown_command(const struct cli_command *command)
 
 	printf("\n## caisson %s\n\n```\n", command->name);
 	print_usage(stdout, command);
-	printf("```\n\n%c%s.\n", command->summary[0] - 'a' + 'A', command->summary + 1);
+	puts("```\n");
+	print_capital(command);
+	printf("%s.\n", command->summary + 1);
 	if (*command->text)
 		printf("\n%s\n", command->text);
 	puts("\n| flag | meaning |\n| --- | --- |");

@@ -1,4 +1,5 @@
 """One table, told three times: help, manual page and docs/cli.md agree with it (completion: test_completion.py)."""
+import os
 import pathlib
 import re
 import shutil
@@ -59,6 +60,20 @@ def test_manual_page_is_good_roff(cli):
     done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z"], input=cli("help", "--man").out, encoding="utf-8",
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30)
     assert done.returncode == 0 and done.stderr == ""
+
+
+def test_manual_page_is_good_for_other_readers(cli, tmp_path):
+    page = tmp_path / "caisson.1"
+    page.write_text(cli("help", "--man").out)
+    if not shutil.which("man") or not shutil.which("mandoc"):
+        pytest.skip("man, mandoc: not installed")
+    done = subprocess.run(["man", "--warnings", "-l", page], env=os.environ | {"LC_ALL": "C.UTF-8", "MANWIDTH": "96"}, encoding="utf-8",
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30)
+    assert done.returncode == 0 and done.stderr == "" and "ENVIRONMENT\n" in done.stdout
+    done = subprocess.run(["mandoc", "-T", "lint", page], encoding="utf-8", stdout=subprocess.PIPE, timeout=30)
+    # A date would change the page with every build; long lines are nothing to a reader.
+    found = [line for line in done.stdout.splitlines() if "missing date" not in line and "longer than 80 bytes" not in line]
+    assert found == []
 
 
 def test_first_page_names_every_command(cli, table):
