@@ -27,11 +27,15 @@ define setup
 $(Q)tools/setup $(1)
 endef
 
+# AppArmor goes by the path behind links. Without the profile the weaker walls are left, and
+# tools/setup has said so: that ends nothing.
+profile = tools/setup $(1) "$$(readlink -f "$(2)")" || :
+
 define build
 $(call setup,$(1))
-$(Q)test -f $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(prefix)
+$(Q)test -f $(BUILD)/build.ninja || meson setup $(BUILD) --prefix="$(prefix)"
 $(Q)ninja -C $(BUILD)
-$(Q)test ! -e $(BUILD)/caisson || tools/setup profile "$$(readlink -f $(BUILD)/caisson)"
+$(Q)test ! -e $(BUILD)/caisson || $(call profile,profile,$(BUILD)/caisson)
 endef
 
 # $(call script,FILE,WHAT): runs a part that may be missing from a stripped source tree.
@@ -50,7 +54,7 @@ demo:
 # Both halves run, so that one failure does not hide another.
 test:
 	$(call build,test)
-	$(Q)BUILD=$(abspath $(BUILD)) PYTHON=$(PYTHON) tools/test
+	$(Q)BUILD="$(abspath $(BUILD))" PYTHON=$(PYTHON) tools/test
 
 check:
 	$(call setup,check)
@@ -70,16 +74,16 @@ soak:
 
 install:
 	$(call setup,build)
-	$(Q)if test -f $(BUILD)/build.ninja; then meson configure $(BUILD) -Dprefix=$(prefix); \
-	else meson setup $(BUILD) --prefix=$(prefix); fi
+	$(Q)if test -f $(BUILD)/build.ninja; then meson configure $(BUILD) -Dprefix="$(prefix)"; \
+	else meson setup $(BUILD) --prefix="$(prefix)"; fi
 	$(Q)ninja -C $(BUILD)
-	$(Q)meson install -C $(BUILD) --no-rebuild --quiet $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
-	$(Q)test -n "$(DESTDIR)" || tools/setup profile $(prefix)/bin/caisson
+	$(Q)meson install -C $(BUILD) --no-rebuild --quiet $(if $(DESTDIR),--destdir "$(abspath $(DESTDIR))")
+	$(Q)test -n "$(DESTDIR)" || $(call profile,profile,$(prefix)/bin/caisson)
 
 # Removes what meson says it installs, and nothing else.
 uninstall:
-	$(Q)tools/uninstall $(BUILD) "$(DESTDIR)"
-	$(Q)test -n "$(DESTDIR)" || tools/setup unprofile $(prefix)/bin/caisson
+	$(Q)$(PYTHON) tools/uninstall $(BUILD) "$(prefix)" "$(DESTDIR)"
+	$(Q)test -n "$(DESTDIR)" || $(call profile,unprofile,$(prefix)/bin/caisson)
 
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-asan build-fuzz
