@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -32,7 +31,7 @@
 #define FOLDER ".pending"
 
 enum { OPEN_DIR = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
-enum { NOTE_MAX = PROTECT_MAX * 2 * (PATH_MAX + 128), TRIES = 8, LOOK_AT = 1024, YOUNG_S = 10 };
+enum { NOTE_MAX = PROTECT_MAX * 2 * (PATH_MAX + 128), TRIES = 8, LOOK_AT = 1024 };
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
@@ -74,22 +73,31 @@ static int add_placeholders(struct buf *text, const struct protect *protect, boo
 	return r;
 }
 
-/* Makes and locks the note. The last run to go takes the folder along. */
+/* Makes and locks the note. -ENOENT: somebody swept what he found not locked yet, or the folder,
+ * which the last run to go takes along. */
+static int try_note(struct pending *pending, int root_fd)
+{
+	enum { FLAGS = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
+	struct stat st;
+
+	if (mkdirat(root_fd, FOLDER, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	pending->dir_fd = openat(root_fd, FOLDER, OPEN_DIR);
+	if (pending->dir_fd < 0)
+		return -errno;
+	pending->fd = openat(pending->dir_fd, pending->id, FLAGS, 0600);
+	if (pending->fd < 0 || flock(pending->fd, LOCK_EX) < 0 || fstat(pending->fd, &st) < 0)
+		return -errno;
+	return st.st_nlink > 0 ? 0 : -ENOENT;
+}
+
 static int make_note(struct pending *pending, int root_fd)
 {
 	int r = -ENOENT;
 
 	for (int i = 0; i < TRIES && r == -ENOENT; i++) {
-		if (mkdirat(root_fd, FOLDER, 0700) < 0 && errno != EEXIST)
-			return -errno;
-		pending->dir_fd = openat(root_fd, FOLDER, OPEN_DIR);
-		pending->fd = openat(
-			pending->dir_fd, pending->id,
-			O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (pending->fd >= 0)
-			return flock(pending->fd, LOCK_EX) < 0 ? -errno : 0;
-		r = -errno;
-		pending->dir_fd = fd_close(pending->dir_fd);
+		pending_done(pending);
+		r = try_note(pending, root_fd);
 	}
 	return r;
 }
@@ -213,6 +221,7 @@ static bool settle_text(char *text, size_t size, const char *id)
 	return is_settled;
 }
 
+/* An empty one was lost before it was written, or is about to be locked: its maker looks. */
 static bool settle_note(int fd, const char *id)
 {
 	_cleanup_buf_ struct buf text;
@@ -224,8 +233,6 @@ static bool settle_note(int fd, const char *id)
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
 	    flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return false;
-	if (st.st_size == 0) /* not locked yet, or killed before it was written */
-		return time(NULL) - st.st_ctime >= YOUNG_S;
 	room = st.st_size <= NOTE_MAX ? buf_reserve(&text, (size_t)st.st_size + 1) : NULL;
 	n = room ? fd_read_all(fd, room, (size_t)st.st_size) : -E2BIG;
 	return n >= 0 && settle_text((char *)room, (size_t)n, id);

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "audit/audit.h"
@@ -22,33 +21,63 @@
 #define PREFIX "caisson-"
 
 enum { OPEN_DIR = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
-enum { LAST_TRIES = 50, PAUSE_US = 20000, LOOK_AT = 4096, YOUNG_S = 10 };
+enum { MAKE_TRIES = 8, LAST_TRIES = 50, PAUSE_US = 20000, LOOK_AT = 4096 };
 
 void scratch_name(char ret_path[SCRATCH_PATH], const char *id)
 {
 	snprintf(ret_path, SCRATCH_PATH, PLACE "/" PREFIX "%.*s", RUN_ID_SIZE, id);
 }
 
+static int open_place(void)
+{
+	return open(PLACE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Is the open folder what the name leads to? */
+static bool is_named(int fd, const char *path)
+{
+	struct stat st, now;
+
+	return fstat(fd, &st) == 0 && lstat(path, &now) == 0 && st.st_dev == now.st_dev &&
+	       st.st_ino == now.st_ino;
+}
+
+/* Until it is locked somebody may sweep it: then it is made again. */
+static int make_locked(const char *path, int *ret_fd)
+{
+	for (int i = 0; i < MAKE_TRIES; i++) {
+		_cleanup_fd_ int fd = -1;
+
+		if (mkdir(path, 0700) < 0)
+			return -errno;
+		fd = open(path, OPEN_DIR);
+		if (fd < 0 && errno != ENOENT)
+			return -errno;
+		if (fd >= 0 && flock(fd, LOCK_EX) < 0)
+			return -errno;
+		if (fd >= 0 && is_named(fd, path)) {
+			*ret_fd = fd_take(&fd);
+			return 0;
+		}
+	}
+	return -EBUSY;
+}
+
 int scratch_make(const char *path, uid_t owner, int *ret_fd, struct csn_error *err)
 {
 	_cleanup_fd_ int fd = -1;
+	int r = make_locked(path, &fd);
 
-	if (mkdir(path, 0700) < 0)
-		return csn_fail(err, -errno, "scratch", "cannot make a folder in " PLACE ": %m");
-	fd = open(path, OPEN_DIR);
-	/* Locked before there is anything in it: see is_being_made(). */
-	if (fd < 0 || flock(fd, LOCK_EX) < 0 || mkdirat(fd, "home", 0700) < 0)
-		return csn_fail(err, -EIO, "scratch", "cannot use %s: %m", path);
+	if (r < 0)
+		return csn_fail(err, r, "scratch", "cannot make a folder in " PLACE ": %s",
+				strerror(-r));
+	if (mkdirat(fd, "home", 0700) < 0)
+		return csn_fail(err, -errno, "scratch", "cannot use %s: %m", path);
 	if (owner != geteuid() && (fchownat(fd, "home", owner, owner, AT_SYMLINK_NOFOLLOW) < 0 ||
 				   fchown(fd, owner, owner) < 0))
 		return csn_fail(err, -EPERM, "scratch", "cannot hand over %s: %m", path);
 	*ret_fd = fd_take(&fd);
 	return 0;
-}
-
-static int open_place(void)
-{
-	return open(PLACE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 void scratch_remove(const char *path)
@@ -70,12 +99,6 @@ static bool is_ours(const struct stat *st)
 	       (st->st_uid == geteuid() || (geteuid() == 0 && backend_is_private_uid(st->st_uid)));
 }
 
-/* Its maker has not locked it yet: he puts something in it afterwards. */
-static bool is_being_made(const struct stat *st)
-{
-	return st->st_nlink <= 2 && time(NULL) - st->st_ctime < YOUNG_S;
-}
-
 /* Its program may have closed it to everybody. */
 static int open_closed(int place_fd, const char *name)
 {
@@ -93,6 +116,7 @@ static int open_closed(int place_fd, const char *name)
 static bool sweep_name(int place_fd, const char *name)
 {
 	_cleanup_fd_ int fd = openat(place_fd, name, OPEN_DIR);
+	char path[SCRATCH_PATH];
 	struct stat st;
 
 	if (fd < 0 && errno == ENOENT)
@@ -101,7 +125,8 @@ static bool sweep_name(int place_fd, const char *name)
 		fd = open_closed(place_fd, name);
 	if (fd < 0 || fstat(fd, &st) < 0 || !is_ours(&st))
 		return false;
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || is_being_made(&st))
+	snprintf(path, sizeof path, PLACE "/%s", name);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_named(fd, path))
 		return false;
 	return tree_remove(place_fd, name) >= 0;
 }
