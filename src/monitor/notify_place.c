@@ -307,7 +307,7 @@ int place_walk(const struct call *call, int dir_fd, const char *path, bool is_no
 	if (path[0] != '/')
 		r = place_of_fd(call, dir_fd, &base);
 	if (r < 0)
-		return r;
+		return r == -ENOENT && dir_fd != AT_FDCWD ? -EBADF : r;
 	walk_as(call->notify, true);
 	fd = sys_openat2(base.fd, path, O_PATH | (is_nofollow ? O_NOFOLLOW : 0),
 			 RESOLVE_NO_MAGICLINKS);

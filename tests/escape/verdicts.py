@@ -52,7 +52,6 @@ def row(process, landlock=None, **users):
 
 LISTED = "This wall shares the host's process list; what the processes hold is not readable."
 GROUPS = "Only newgidmap could drop a user's supplementary groups; `caisson doctor` names them."
-RIGHTS = "on the landlock wall chmod, chown, utimes and setxattr reach every file of the caller's, the read-only ones too"
 BOUND = "Only a privileged process could empty the bounding set; no_new_privs makes it meaningless."
 NAMES = "Landlock's right to list a folder covers all beneath it: names of hidden files are seen, contents are not."
 NAMES_SEEN = {"the folder of a hidden folder": "allowed"}
@@ -68,7 +67,7 @@ NO_LOOPBACK = denied(ends="start_failed", why="This wall has no loopback of its 
 
 VERDICTS = {
     "abstract_socket": row(not_visible(), denied(NET)),
-    "agent_file": row(not_visible(), denied(WRITE), landlock_user=denied(WRITE, broken=RIGHTS)),
+    "agent_file": row(not_visible(), denied(WRITE)),
     "agent_limits": row(denied(SYSCALL)),
     "agent_memory": row(denied(SYSCALL)),
     "agent_proc": row(not_visible(), denied(but={"its threads": "allowed"}, why=LISTED)),
@@ -94,7 +93,7 @@ VERDICTS = {
     "file_capabilities": row(denied()),
     "file_handles": row(denied(SYSCALL)),
     "foreign_entry": row(denied()),
-    "foreign_rights": row(not_visible(), denied(WRITE), landlock_user=denied(WRITE, broken=RIGHTS)),
+    "foreign_rights": row(not_visible(), denied(WRITE)),
     "forged_denial": row(denied(ends="exited")),
     "forged_frames": row(denied(WRITE)),
     "fork_bomb": row(limited(PROCESSES), limited(may=(PROCESSES,)),
@@ -102,11 +101,10 @@ VERDICTS = {
                      landlock_user=allowed(UNCOUNTED)),
     "fork_chain": row(denied(may=(PROCESSES,))),
     "groups": row(denied(), process_user=allowed(GROUPS), landlock_user=allowed(GROUPS)),
-    "hard_links": row(denied(WRITE), landlock_user=denied(WRITE, broken=RIGHTS)),
+    "hard_links": row(denied(WRITE)),
     "held_stdout": row(denied()),
     "hidden_files_cow": row(denied(WRITE), NO_COW),
-    "hidden_files_ro": row(denied(WRITE), denied(WRITE, but=NAMES_SEEN, why=NAMES),
-                           landlock_user=denied(WRITE, but=NAMES_SEEN, why=NAMES, broken=RIGHTS)),
+    "hidden_files_ro": row(denied(WRITE), denied(WRITE, but=NAMES_SEEN, why=NAMES)),
     "hidden_files_rw": row(denied(WRITE), denied()),
     "high_bits": row(denied(SYSCALL)),
     "home_folder": row(not_visible(may=(READ, WRITE)), denied(may=(READ, WRITE))),
@@ -151,6 +149,13 @@ VERDICTS = {
                            landlock_user=allowed(UNPROTECTED, but=dict.fromkeys(("remove hooks", "renew .git as a whole", "symlink a hook", "replace config"), "denied"))),
     "protected_symlink": row(denied(may=(READ, WRITE))),
     "raise_limits": row(denied()),
+    "rights_open": row(denied(WRITE)),
+    "rights_swap": row(denied(may=(READ, WRITE)),
+                       denied(WRITE, but=dict.fromkeys((f"{what}: some were our own" for what in ("a text", "a link", "a number")), "denied")),
+                       landlock_user=denied(WRITE)),
+    "rights_ways": row(denied(SYSCALL, WRITE),
+                       denied(SYSCALL, WRITE, but=dict.fromkeys(("rights of its own", "times of its own", "by descriptor"), "denied")),
+                       landlock_user=denied(SYSCALL, WRITE)),
     "scratch_fill": row(limited(SCRATCH), allowed(ON_DISK, WRITE, but={"the same by /dev/shm": "denied"})),
     "setid_files": row(denied(SYSCALL, may=(WRITE,)), denied(but={"an ordinary program": "denied"}, may=(WRITE, SYSCALL)),
                        landlock_user=denied(SYSCALL, may=(WRITE,))),
@@ -174,7 +179,7 @@ VERDICTS = {
     "unix_socket_rw": row(denied(NET)),
     "unix_socket_swap": row(denied(may=(NET,))),
     "unreadable_program": row(denied(NET, may=(WRITE,))),
-    "workspace_ro": row(denied(WRITE), landlock_user=denied(WRITE, broken=RIGHTS)),
+    "workspace_ro": row(denied(WRITE)),
 }
 
 
