@@ -1,7 +1,8 @@
 /*
- * kill_at N|fork|forked2 COMMAND…: runs COMMAND and kills it at its Nth entry to or return from the
- * kernel, where it asks for its first child, or as soon as it has its second; "0" only counts. What
- * COMMAND forks is not followed. Prints the number of stops.
+ * kill_at N|both:N|fork|forked2 COMMAND…: runs COMMAND and kills it at its Nth entry to or return
+ * from the kernel, where it asks for its first child, or as soon as it has its second; "0" only
+ * counts. With both: its first child, the cleaner, is killed before it. What COMMAND forks is not
+ * followed. Prints the number of stops.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -13,7 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int forks; /* asked for so far */
+static int forks;         /* asked for so far */
+static pid_t first_child; /* 0: there was none yet */
 
 /* 1: at the entry to a fork; 2: at its return. */
 static int fork_side(pid_t pid)
@@ -28,21 +30,51 @@ static int fork_side(pid_t pid)
 		forks += is_forking;
 		return is_forking;
 	}
-	return is_forking ? 2 : 0;
+	if (!is_forking)
+		return 0;
+	is_forking = false;
+	if (forks == 1 && info.exit.rval > 0)
+		first_child = (pid_t)info.exit.rval;
+	return 2;
 }
 
-static bool is_there(pid_t pid, const char *where)
+static bool is_there(int side, const char *where)
 {
-	int side = fork_side(pid);
-
 	return (strcmp(where, "fork") == 0 && side == 1) ||
 	       (strcmp(where, "forked2") == 0 && side == 2 && forks == 2);
 }
 
+/* Is it there and alive? Its number may be another's when it was waited for. */
+static bool is_first_child(pid_t parent)
+{
+	char path[64], state = 0;
+	FILE *stat;
+	int ppid = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)first_child);
+	stat = first_child ? fopen(path, "r") : NULL;
+	if (!stat)
+		return false;
+	if (fscanf(stat, "%*d (%*[^)]) %c %d", &state, &ppid) != 2)
+		state = 'Z';
+	fclose(stat);
+	return ppid == parent && state != 'Z';
+}
+
+/* Its parent stands still: it stays a child, dead or alive. */
+static void kill_first_child(pid_t parent)
+{
+	while (is_first_child(parent)) {
+		kill(first_child, SIGKILL);
+		usleep(500);
+	}
+}
+
 int main(int argc, char **argv)
 {
-	long wanted = argc > 2 ? strtol(argv[1], NULL, 10) : 0, count = 0;
-	int status, signal;
+	bool is_both = argc > 2 && strncmp(argv[1], "both:", 5) == 0;
+	long wanted = argc > 2 ? strtol(argv[1] + (is_both ? 5 : 0), NULL, 10) : 0, count = 0;
+	int status, signal, side;
 	pid_t pid;
 
 	if (argc < 3)
@@ -59,10 +91,14 @@ int main(int argc, char **argv)
 			signal = 0;
 		if (count++ == 0)
 			ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD);
-		if (count == wanted || is_there(pid, argv[1]))
+		side = fork_side(pid);
+		if (count == wanted || is_there(side, argv[1])) {
+			if (is_both)
+				kill_first_child(pid);
 			kill(pid, SIGKILL);
-		else
+		} else {
 			ptrace(PTRACE_SYSCALL, pid, 0, signal);
+		}
 	}
 	printf("%ld\n", count);
 	return 0;

@@ -80,6 +80,12 @@ def clean(box, process, within=GONE_S):
     return took
 
 
+def notes(box):
+    """Ids of runs that made, or were about to make, what must be gone afterwards."""
+    folder = box.runs / ".pending"
+    return [path.name for path in folder.iterdir()] if folder.exists() else []
+
+
 def flags_for(policy):
     return [] if policy else ["--rw"]
 
@@ -234,32 +240,73 @@ def traced(box, tool, where, flags, **more):
         return int(out.read().split()[-1])
 
 
+MANY = ROUNDS > 100
+
+
+def stops(box, tool, flags):
+    """Where to kill: some of a run's whole life, and more of where it makes what must be gone afterwards."""
+    total, first, second = (traced(box, tool, where, flags) for where in (0, "fork", "forked2"))
+    spread = range(1, total, max(1, total // (1000 if MANY else 12)))
+    making = range(first, second + 2, max(1, (second - first) // (1000 if MANY else 20)))
+    clean(box, None, 3.0)
+    return sorted({*spread, *making})
+
+
 @each_wall
 def test_killed_at_each_stop(watched, kill_at, policy):
-    """Evenly spread over a run's life with a cleaner; what comes before has a test of its own."""
+    """At any instant, also before and while what must be gone is made."""
     flags = [*flags_for(policy), *(watched.policy(policy) if policy else [])]
-    total, first = traced(watched, kill_at, 0, flags), traced(watched, kill_at, "fork", flags)
-    for path in placeholders(watched):
-        shutil.rmtree(watched.ws / path)
-    watched.groups.forget()
     before = killing.scratch_folders()
-    for where in range(first + 2, total, max(1, (total - first) // (1000 if ROUNDS > 100 else 16))):
+    for where in stops(watched, kill_at, flags):
         traced(watched, kill_at, where, flags)
         try:
             clean(watched, None, 3.0)
         except AssertionError as error:
-            raise AssertionError(f"at stop {where} of {total}, the cleaner began at {first}: {error}") from None
-    time.sleep(0.6)
+            raise AssertionError(f"at stop {where}: {error}") from None
+    time.sleep(0.6)  # dead_scratch() looks at folders of that age
     assert killing.dead_scratch(before) == []
+    assert notes(watched) == []
 
 
 @each_wall
 def test_killed_before_the_cleaner(watched, kill_at, policy):
+    """Whatever it would remove is made after it."""
     flags = [*flags_for(policy), *(watched.policy(policy) if policy else [])]
     traced(watched, kill_at, "fork", flags)
-    assert killing.gone_within(1, lambda: placeholders(watched))[1] == []
-    time.sleep(0.6)  # dead_scratch() looks at folders of that age
+    assert placeholders(watched) == [] and watched.groups.left() == []
+    time.sleep(0.6)
     assert killing.dead_scratch(watched.tmp_before) == []
+
+
+def next_run(box, flags):
+    """Whatever it is for, it removes what a lost run left."""
+    process = launch(box, "true", flags=flags)
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+
+
+@each_wall
+def test_cleaner_and_monitor_killed_at_each_stop(watched, kill_at, policy):
+    """Nobody is left to remove anything but the next start; the kernel ends what runs."""
+    flags = [*flags_for(policy), *(watched.policy(policy) if policy else [])]
+    left = 0
+    for where in stops(watched, kill_at, flags):
+        traced(watched, kill_at, f"both:{where}", flags)
+        try:
+            assert killing.gone_within(3, killing.survivors)[1] == []
+            scratch = [f"caisson-{name}" for name in notes(watched)]
+            left += bool(placeholders(watched)) + any(os.path.lexists(f"/tmp/{name}") for name in scratch)
+            next_run(watched, flags)
+            assert placeholders(watched) == [] and notes(watched) == []
+            assert [name for name in scratch if os.path.lexists(f"/tmp/{name}")] == []
+            assert killing.mounts(str(watched.base)) == []
+        except AssertionError as error:
+            raise AssertionError(f"at stop {where}: {error}") from None
+    assert left, "no kill left anything: the test does not test"
+    if watched.groups.left():
+        time.sleep(10.2)  # a younger group may be a sandbox that is just being made
+        next_run(watched, flags)
+        assert watched.groups.left() == []
 
 
 def test_killed_as_the_helper_begins(root_box, groups, kill_at):
@@ -292,8 +339,6 @@ def rounds(box, victims, policy, seed):
     for number in range(ROUNDS):
         part, sig = rng.choice(victims)
         process = launch(box, "sh", "-c", BUSY, policy=policy, flags=[*flags_for(policy), "--timeout", "3s"])
-        # Earlier there is nothing that could clean: test_killed_before_the_cleaner.
-        wait_for(lambda: killing.cleaner_of(process.pid) or process.poll() is not None, 2, 0.0005)
         time.sleep(rng.choice((0.001, 0.004, 0.012, 0.04)) * rng.random() * 2)
         victim = part(process.pid) if part else process.pid
         if victim:
