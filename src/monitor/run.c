@@ -298,6 +298,8 @@ static int prepare(struct run *run)
 {
 	int r = backend_choose(run->plan, &run->backend, &run->report, &run->error);
 
+	if (r < 0)
+		run_note_strict(run);
 	if (r >= 0)
 		r = know_secrets(run);
 	if (r >= 0)

@@ -5,6 +5,7 @@
  *   not_observed_why         the reason of each that is missing
  *   no_effect                settings of the plan that this run did not carry out, and why
  *   protect_not_enforced     protected names that were writable after all
+ *   StrictMode…              the fact of a run that never was
  *
  * A reader takes the absence of a violation for the absence of an attempt only where the kind
  * of fact is in `observed`; so each row here asks for the means, not for the wish.
@@ -182,6 +183,26 @@ static void correct_means(const struct run *run, json_t *result)
 		replace_text(means, "processes", "rlimit", "sampled");
 	if (is_local)
 		replace_text(means, "cpus", "affinity", "none");
+}
+
+void run_note_strict(struct run *run)
+{
+	bool is_required = str_starts(run->error.text, "StrictModeRequired: ");
+	const char *text = strchr(run->error.text, ' ');
+	struct fact fact;
+
+	if (!is_required && !str_starts(run->error.text, "StrictModeUnavailable: "))
+		return;
+	fact_init(&fact, is_required ? FACT_STRICT_REQUIRED : FACT_STRICT_UNAVAILABLE,
+		  SOURCE_MONITOR);
+	/* The sentence of the refusal up to its advice, which `say` gives too. */
+	fact_text(fact.detail.text, sizeof fact.detail.text, text + 1, strcspn(text + 1, ";"));
+	fact_print(fact.rule, sizeof fact.rule, "%s", "tier");
+	for (size_t i = 0; i < run->plan->note_count; i++)
+		if (str_is(run->plan->notes[i].what, "tier"))
+			fact_print(fact.rule, sizeof fact.rule, "tier: %s by %s",
+				   run->plan->notes[i].now, run->plan->notes[i].where);
+	violations_add(&run->violations, &fact);
 }
 
 void run_gaps(const struct run *run, json_t *result)

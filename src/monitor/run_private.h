@@ -161,6 +161,9 @@ void run_log_end(struct run *run);
  * that has its `limits`, and says there which limit nothing holds. */
 void run_gaps(const struct run *run, json_t *result);
 
+/* No wall could be chosen, as run->error says: where strict was asked for that is a fact. */
+void run_note_strict(struct run *run);
+
 static inline uint64_t run_elapsed_us(const struct run *run, uint64_t now_us)
 {
 	return now_us - run->started_us;
