@@ -5,6 +5,7 @@ Would gain: a process that outlives its run because it is never where one looks.
 import os
 import time
 
+from daemon import host  # noqa: F401  (the same: soon over, nobody is left)
 from inside import attempt, main
 
 
@@ -24,12 +25,6 @@ def attack(token):
             os._exit(0)
     time.sleep(0.2)
     attempt("the leader ends", lambda: False)
-
-
-def host(case):
-    run = yield {"args": [case.token]}
-    assert run.seconds < 10
-    assert case.survivors() == []
 
 
 if __name__ == "__main__":
