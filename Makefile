@@ -33,9 +33,9 @@ profile = tools/setup $(1) "$$(readlink -f "$(2)")" || :
 
 define build
 $(call setup,$(1))
-$(Q)test -f $(BUILD)/build.ninja || meson setup $(BUILD) --prefix="$(prefix)"
-$(Q)ninja -C $(BUILD)
-$(Q)test ! -e $(BUILD)/caisson || $(call profile,profile,$(BUILD)/caisson)
+$(Q)test -f "$(BUILD)/build.ninja" || meson setup "$(BUILD)" --prefix="$(prefix)"
+$(Q)ninja -C "$(BUILD)"
+$(Q)test ! -e "$(BUILD)/caisson" || $(call profile,profile,$(BUILD)/caisson)
 endef
 
 # $(call script,FILE,WHAT): runs a part that may be missing from a stripped source tree.
@@ -54,7 +54,7 @@ demo:
 # Both halves run, so that one failure does not hide another.
 test:
 	$(call build,test)
-	$(Q)BUILD="$(abspath $(BUILD))" PYTHON=$(PYTHON) tools/test
+	$(Q)BUILD="$$(readlink -f "$(BUILD)")" PYTHON=$(PYTHON) tools/test
 
 check:
 	$(call setup,check)
@@ -74,16 +74,16 @@ soak:
 
 install:
 	$(call setup,build)
-	$(Q)if test -f $(BUILD)/build.ninja; then meson configure $(BUILD) -Dprefix="$(prefix)"; \
-	else meson setup $(BUILD) --prefix="$(prefix)"; fi
-	$(Q)ninja -C $(BUILD)
-	$(Q)meson install -C $(BUILD) --no-rebuild --quiet $(if $(DESTDIR),--destdir "$(abspath $(DESTDIR))")
+	$(Q)if test -f "$(BUILD)/build.ninja"; then meson configure "$(BUILD)" -Dprefix="$(prefix)"; \
+	else meson setup "$(BUILD)" --prefix="$(prefix)"; fi
+	$(Q)ninja -C "$(BUILD)"
+	$(Q)meson install -C "$(BUILD)" --no-rebuild --quiet $(if $(DESTDIR),--destdir "$$(readlink -m "$(DESTDIR)")")
 	$(Q)test -n "$(DESTDIR)" || $(call profile,profile,$(prefix)/bin/caisson)
 
 # Removes what meson says it installs, and nothing else.
 uninstall:
-	$(Q)$(PYTHON) tools/uninstall $(BUILD) "$(prefix)" "$(DESTDIR)"
+	$(Q)$(PYTHON) tools/uninstall "$(BUILD)" "$(prefix)" "$(DESTDIR)"
 	$(Q)test -n "$(DESTDIR)" || $(call profile,unprofile,$(prefix)/bin/caisson)
 
 clean:
-	rm -rf $(BUILD) build-gcc build-clang build-asan build-fuzz
+	rm -rf "$(BUILD)" build-gcc build-clang build-asan build-fuzz
