@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/out.h"
+#include "monitor/limits.h"
 
 enum { LABEL_COLUMN = 12 };
 
@@ -44,8 +45,41 @@ static void print_detail(const char *label, const char *text)
 	putchar('\n');
 }
 
+static void print_features(const char *label, uint64_t bits)
+{
+	if (!bits)
+		return;
+	printf("%*s%s:", LABEL_COLUMN, "", label);
+	for (unsigned bit = 0; bit < FEATURE_COUNT; bit++)
+		if (bits & UINT64_C(1) << bit)
+			printf(" %s", plan_feature_name(bit));
+	putchar('\n');
+}
+
+/* What control groups add to every wall of this build, as far as they are the caller's. */
+static uint64_t granted(const struct cgroup_probe *cgroup)
+{
+	struct limits_forecast limit;
+	uint64_t bits = 0;
+
+	for (size_t i = 0; limits_forecast(cgroup, i, &limit); i++)
+		bits |= limit.feature;
+	return bits;
+}
+
+static void print_limits(const struct cgroup_probe *cgroup)
+{
+	struct limits_forecast limit;
+
+	printf("%*slimits:", LABEL_COLUMN, "");
+	for (size_t i = 0; limits_forecast(cgroup, i, &limit); i++)
+		printf("%s %s %s%s", i ? "," : "", limit.name,
+		       str_is(limit.means, "sampled") ? "" : "by ", limit.means);
+	putchar('\n');
+}
+
 static void print_wall(const struct cli *cli, const struct backend *wall,
-		       const struct backend_report *report)
+		       const struct backend_report *report, const struct cgroup_probe *cgroup)
 {
 	printf("%s%s%s %-*s %s\n", out_color(cli, stdout, report->is_usable ? OUT_GREEN : OUT_RED),
 	       report->is_usable ? "yes" : "no ", out_plain(cli, stdout), LABEL_COLUMN - 5,
@@ -55,11 +89,9 @@ static void print_wall(const struct cli *cli, const struct backend *wall,
 	print_detail("weaker", report->weaker);
 	if (!cli->options.verbose || !report->is_usable)
 		return;
-	printf("%*senforces:", LABEL_COLUMN, "");
-	for (unsigned bit = 0; bit < FEATURE_COUNT; bit++)
-		if (report->enforces & UINT64_C(1) << bit)
-			printf(" %s", plan_feature_name(bit));
-	putchar('\n');
+	print_features("enforces", report->enforces);
+	print_features("by cgroup", granted(cgroup) & ~report->enforces);
+	print_limits(cgroup);
 }
 
 static void print_cgroup(const struct cgroup_probe *cgroup)
@@ -122,11 +154,26 @@ static json_t *features_json(uint64_t bits)
 	return list;
 }
 
-static json_t *wall_json(const struct backend *wall, const struct backend_report *report)
+static json_t *limits_json(const struct cgroup_probe *cgroup)
 {
-	return json_pack("{s:s, s:s, s:s, s:b, s:o, s:s, s:s, s:s}", "name", wall->name, "tier",
-			 plan_tier_name(wall->tier), "runtime", wall->runtime, "usable",
-			 report->is_usable, "enforces", features_json(report->enforces), "cause",
+	json_t *object = json_object();
+	struct limits_forecast limit;
+
+	for (size_t i = 0; limits_forecast(cgroup, i, &limit); i++)
+		json_object_set_new(object, limit.name, json_string(limit.means));
+	return object;
+}
+
+static json_t *wall_json(const struct backend *wall, const struct backend_report *report,
+			 const struct cgroup_probe *cgroup)
+{
+	uint64_t more = report->is_usable ? granted(cgroup) & ~report->enforces : 0;
+
+	return json_pack("{s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:s, s:s, s:s}", "name", wall->name,
+			 "tier", plan_tier_name(wall->tier), "runtime", wall->runtime, "usable",
+			 report->is_usable, "enforces", features_json(report->enforces),
+			 "enforces_by_cgroup", features_json(more), "limits",
+			 report->is_usable ? limits_json(cgroup) : json_object(), "cause",
 			 report->cause, "fix", report->fix, "weaker", report->weaker);
 }
 
@@ -190,9 +237,10 @@ int cli_doctor(struct cli *cli)
 		backends[i]->probe(&report);
 		has_wall |= report.is_usable && backends[i]->tier > TIER_LOCAL;
 		if (cli->options.json)
-			json_array_append_new(walls, wall_json(backends[i], &report));
+			json_array_append_new(walls,
+					      wall_json(backends[i], &report, &facts.cgroup));
 		else if (!cli->options.quiet)
-			print_wall(cli, backends[i], &report);
+			print_wall(cli, backends[i], &report, &facts.cgroup);
 	}
 	if (cli->options.json) {
 		out_json(facts_json(&facts, walls));

@@ -401,6 +401,20 @@ uint64_t limits_peak(const struct limits *limits, uint64_t max_rss)
 	return limits->sampled_peak > max_rss ? limits->sampled_peak : max_rss;
 }
 
+bool limits_forecast(const struct cgroup_probe *probe, size_t i,
+		     struct limits_forecast *ret_forecast)
+{
+	bool is_held;
+
+	if (i >= ARRAY_SIZE(means))
+		return false;
+	is_held = probe->has[means[i].controller];
+	*ret_forecast =
+		(struct limits_forecast){ means[i].name, is_held ? "cgroup" : means[i].otherwise,
+					  is_held ? means[i].feature : 0 };
+	return true;
+}
+
 json_t *limits_means(const struct limits *limits)
 {
 	json_t *object = json_object();

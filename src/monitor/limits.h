@@ -82,6 +82,17 @@ void limits_close(struct limits *limits);
 /* Peak memory in bytes by the best means, and its name. */
 uint64_t limits_peak(const struct limits *limits, uint64_t max_rss);
 
+/* How a limit would be held on a machine, before anything is started. */
+struct limits_forecast {
+	const char *name;  /* "memory" */
+	const char *means; /* "cgroup", or what there is without: "sampled" */
+	uint64_t feature;  /* enum plan_feature bit that a controller adds, 0 without one */
+};
+
+/* The i-th limit that a controller can hold; false after the last. */
+bool limits_forecast(const struct cgroup_probe *probe, size_t i,
+		     struct limits_forecast *ret_forecast);
+
 /* {"memory":"cgroup",…}: by which means each limit is held. A new object. */
 json_t *limits_means(const struct limits *limits);
 

@@ -6,7 +6,21 @@ import pytest
 
 KEYS = {"schema", "version", "kernel", "machine", "uid", "landlock_abi", "user_namespaces", "cgroup",
         "apparmor_restricts_userns", "yama_ptrace_scope", "walls", "kept_groups", "missing_capabilities"}
-WALL_KEYS = {"name", "tier", "runtime", "usable", "enforces", "cause", "fix", "weaker"}
+WALL_KEYS = {"name", "tier", "runtime", "usable", "enforces", "enforces_by_cgroup", "limits", "cause", "fix", "weaker"}
+WITHOUT = {"memory": "sampled", "processes": "rlimit", "cpus": "affinity"}
+CONTROLLERS = {"memory": "memory", "processes": "pids", "cpus": "cpu"}
+FEATURES = {"memory": "memory", "processes": "processes", "cpus": "cpu"}
+
+
+def check_limits(told, wall):
+    """Each limit is held by its controller or by what there is without; what controllers add is listed."""
+    assert set(wall["limits"]) == set(WITHOUT)
+    assert not set(wall["enforces"]) & set(wall["enforces_by_cgroup"])
+    for limit, means in wall["limits"].items():
+        has = told["cgroup"]["controllers"][CONTROLLERS[limit]]["usable"]
+        assert means == ("cgroup" if has else WITHOUT[limit])
+        if has:
+            assert FEATURES[limit] in wall["enforces"] + wall["enforces_by_cgroup"]
 
 
 def check(told):
@@ -18,6 +32,7 @@ def check(told):
         assert set(wall) == WALL_KEYS
         if wall["usable"]:
             assert wall["cause"] == "" and wall["enforces"]
+            check_limits(told, wall)
         else:
             assert wall["cause"], "an unusable wall says why"
 
@@ -38,7 +53,25 @@ def test_text_tells_the_same_walls(cli):
         assert wall["cause"] in out and wall["fix"] in out and wall["weaker"] in out
     assert f"ABI {told['landlock_abi']}" in out or told["landlock_abi"] == 0
     assert cli("doctor", "-q").out == ""
-    assert "enforces: " in cli("doctor", "-v").out or not any(wall["usable"] for wall in told["walls"])
+    more = cli("doctor", "-v").out
+    assert "enforces: " in more or not any(wall["usable"] for wall in told["walls"])
+    for wall in told["walls"]:
+        if wall["usable"]:
+            said = ", ".join(f"{name} {'' if means == 'sampled' else 'by '}{means}" for name, means in wall["limits"].items())
+            assert f"limits: {said}\n" in more
+            assert not wall["enforces_by_cgroup"] or f"by cgroup: {' '.join(wall['enforces_by_cgroup'])}\n" in more
+
+
+def test_a_run_holds_what_doctor_says(cli):
+    """The same machine, the same means."""
+    told = cli("doctor", "--json").json()
+    if not told["walls"][0]["usable"]:
+        pytest.skip("process: the wall is not usable here")
+    result = cli("run", "--json", "--", "true").json()
+    wall = next(wall for wall in told["walls"] if wall["runtime"] == result["backend"])
+    means = result["limits"]["means"]
+    assert {name: means[name] for name in wall["limits"]} == wall["limits"]
+    assert set(wall["enforces"] + wall["enforces_by_cgroup"]) == set(result["enforced"])
 
 
 def test_an_ordinary_user_with_groups(caisson, tmp_path):
