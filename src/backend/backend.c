@@ -67,8 +67,10 @@ static int try_backend(const struct plan *plan, const struct backend *backend,
 	if (missing == 0)
 		return 0;
 	name_missing(missing, names, sizeof names);
-	return csn_fail(err, -ENOTSUP, "backend", "the %s wall does not enforce: %s", backend->name,
-			names);
+	return csn_fail(err, -ENOTSUP, "backend",
+			"%s: the %s wall does not enforce: %s. Leave out what needs it, or take "
+			"another wall: `caisson doctor -v` says what each enforces",
+			unavailable(plan), backend->name, names);
 }
 
 static int choose_named(const struct plan *plan, const struct backend **ret_backend,
@@ -79,13 +81,15 @@ static int choose_named(const struct plan *plan, const struct backend **ret_back
 	if (!backend)
 		return csn_fail(
 			err, -ENOTSUP, "backend",
-			"there is no wall named %s in this build; caisson doctor lists them",
-			plan->backend);
+			"%s: there is no wall named %s in this build; caisson doctor lists them",
+			unavailable(plan), plan->backend);
 	if (backend->tier < plan->tier)
 		return csn_fail(err, -ENOTSUP, "backend",
-				"%s: the %s wall reaches tier %s and %s is asked for",
+				"%s: the %s wall reaches tier %s and %s is asked for: leave the "
+				"name of the wall out, or write into a trusted policy file: tier: "
+				"%s",
 				unavailable(plan), backend->name, plan_tier_name(backend->tier),
-				plan_tier_name(plan->tier));
+				plan_tier_name(plan->tier), plan_tier_name(backend->tier));
 	*ret_backend = backend;
 	return try_backend(plan, backend, ret_report, err);
 }
@@ -134,8 +138,8 @@ int backend_choose(const struct plan *plan, const struct backend **ret_backend,
 		r = try_backend(plan, *b, ret_report, err);
 		if (r >= 0 && plan->tier == TIER_AUTO && (*b)->attempt && (*b)->attempt() < 0)
 			r = csn_fail(err, -ENOTSUP, "backend",
-				     "the %s wall cannot be had here: namespaces are forbidden",
-				     (*b)->name);
+				     "%s: the %s wall cannot be had here: namespaces are forbidden",
+				     unavailable(plan), (*b)->name);
 		if (r < 0)
 			continue;
 		*ret_backend = *b;

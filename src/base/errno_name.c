@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/str.h"
 
@@ -69,4 +70,16 @@ int errno_number(const char *name)
 		if (str_is(names[i].name, name))
 			return names[i].code;
 	return 0;
+}
+
+/* What a caller tells apart beyond errno: why there is no wall. */
+static const char *const own_names[] = { "TierUnavailable", "StrictModeUnavailable",
+					 "StrictModeRequired" };
+
+const char *error_name(const struct csn_error *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(own_names); i++)
+		if (str_starts(err->text, own_names[i]) && err->text[strlen(own_names[i])] == ':')
+			return own_names[i];
+	return errno_name(err->code);
 }

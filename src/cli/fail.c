@@ -26,8 +26,8 @@ enum { ERROR_TEXT_MAX = 4096 };
 /* `text` is the sentence as JSON can hold it: a long one may be cut inside a character. */
 static json_t *error_object(const struct csn_error *err, const char *text)
 {
-	return json_pack("{s:s, s:s, s:s}", "code", errno_name(err->code), "stage", err->stage,
-			 "text", text);
+	return json_pack("{s:s, s:s, s:s}", "code", error_name(err), "stage", err->stage, "text",
+			 text);
 }
 
 /* A result of nothing: what a reader of caisson.result/1 needs to see that nothing ran. */

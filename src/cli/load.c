@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "cli/project.h"
 #include "cli/trust.h"
+#include "cli/walls.h"
 
 /* Path, folder and trust of the file; "" without one. */
 static int locate(const struct cli_options *options, struct cli_policy *policy,
@@ -140,9 +141,10 @@ int cli_decide(const struct cli_options *options, const struct cli_policy *polic
 		.tags = options->tags.items,
 		.argv = argv ? (const char *const *)argv : nothing,
 	};
-	int r;
+	int r = walls_check_names(options, err);
 
-	r = policy_decide(policy->policy, &request, &policy->facts, ret_plan, err);
+	if (r == 0)
+		r = policy_decide(policy->policy, &request, &policy->facts, ret_plan, err);
 	if (r == 0)
 		r = describe_file(policy, ret_plan, err);
 	return r;

@@ -22,6 +22,7 @@
 #include "cli/out.h"
 #include "cli/project.h"
 #include "cli/summary.h"
+#include "cli/walls.h"
 #include "monitor/run.h"
 
 extern char **environ;
@@ -182,7 +183,9 @@ int cli_run(struct cli *cli)
 				 : "a command is missing: caisson run -- python3 script.py");
 		return cli_misuse(cli, &err);
 	}
-	r = cli_load_policy(&cli->options, &policy, &err);
+	r = walls_check_built(&cli->options, &err);
+	if (r == 0)
+		r = cli_load_policy(&cli->options, &policy, &err);
 	if (r < 0)
 		return cli_fail(cli, &err);
 	r = cli_decide(&cli->options, &policy, cli->args, &plan, &err);

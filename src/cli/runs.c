@@ -128,16 +128,32 @@ bool run_pattern_covers(const char *pattern, const char *path)
 	return false;
 }
 
+/* "SIGKILL"; a real-time signal has no name of its own. */
+static void describe_signal(const json_t *end, char *ret_text, size_t size)
+{
+	const char *name = run_text(end, "signal_name");
+	json_int_t number = json_integer_value(json_object_get(end, "signal"));
+
+	if (*name && !str_is(name, "SIGRT") && !str_is(name, "SIG?"))
+		snprintf(ret_text, size, "%s", name);
+	else
+		snprintf(ret_text, size, "%lld", (long long)number);
+}
+
 void run_describe_end(const json_t *result, char *ret_text, size_t size)
 {
 	const json_t *end = json_object_get(result, "termination");
 	const char *reason = run_text(end, "reason"), *clock = run_text(end, "clock");
+	char signal[32];
 
+	describe_signal(end, signal, sizeof signal);
 	if (str_is(reason, "exited"))
 		snprintf(ret_text, size, "exited %d",
 			 (int)json_integer_value(json_object_get(end, "exit_code")));
 	else if (str_is(reason, "signaled"))
-		snprintf(ret_text, size, "signal %s", run_text(end, "signal_name"));
+		snprintf(ret_text, size, "signal %s", signal);
+	else if (str_is(reason, "cancelled") && json_is_integer(json_object_get(end, "signal")))
+		snprintf(ret_text, size, "%s (%s)", reason, signal);
 	else if (*clock)
 		snprintf(ret_text, size, "%s (%s)", reason, clock);
 	else

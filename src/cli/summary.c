@@ -10,6 +10,7 @@
 
 #include "base/str.h"
 #include "cli/out.h"
+#include "cli/runs.h"
 
 enum { SHOWN = 5 };
 
@@ -25,25 +26,29 @@ static bool is_shown(const struct cli *cli)
 	return !cli->options.quiet && (cli->options.verbose || isatty(STDERR_FILENO));
 }
 
-/* An end that was not the command's own is said wherever stderr goes: a bare 137 says nothing. */
-static bool is_own_end(const char *reason)
+/*
+ * An end that was not the command's own is said wherever stderr goes: a bare 137 says nothing. A
+ * signal is the command's own, and told to a person as a shell would.
+ */
+static bool is_ending_said(const struct cli *cli, const char *reason)
 {
-	return str_is(reason, "exited") || str_is(reason, "signaled") ||
-	       str_is(reason, "start_failed");
+	if (str_is(reason, "exited") || str_is(reason, "start_failed"))
+		return cli->options.verbose && is_shown(cli);
+	return str_is(reason, "signaled") ? is_shown(cli) : !cli->options.quiet;
 }
 
 static void print_ending(const struct cli *cli, const json_t *result)
 {
-	const json_t *termination = json_object_get(result, "termination");
-	const char *reason = text_of(termination, "reason"), *clock = text_of(termination, "clock");
-	double wall =
-		json_number_value(json_object_get(json_object_get(result, "usage"), "wall_ms"));
+	const json_t *usage = json_object_get(result, "usage");
+	const char *reason = text_of(json_object_get(result, "termination"), "reason");
+	double wall = json_number_value(json_object_get(usage, "wall_ms"));
+	char end[64];
 
-	if (is_own_end(reason) ? !(cli->options.verbose && is_shown(cli)) : cli->options.quiet)
+	if (!is_ending_said(cli, reason))
 		return;
-	fprintf(stderr, "%scaisson:%s ended: %s%s%s after %.2f s\n",
-		out_color(cli, stderr, OUT_BOLD), out_plain(cli, stderr), reason,
-		*clock ? ", clock " : "", clock, wall / 1000.0);
+	run_describe_end(result, end, sizeof end);
+	fprintf(stderr, "%scaisson:%s ended: %s after %.2f s\n", out_color(cli, stderr, OUT_BOLD),
+		out_plain(cli, stderr), end, wall / 1000.0);
 }
 
 static void print_violation(const struct cli *cli, const json_t *violation)
@@ -79,20 +84,58 @@ static void print_violations(const struct cli *cli, const struct run_outcome *ou
 		shown++;
 	}
 	if (outcome->is_recorded)
-		fprintf(stderr, "  %s%s: caisson why %s\n",
-			total > shown ? "more, and the rules" : "the rules behind them", "",
+		fprintf(stderr, "  %s: caisson why %s\n",
+			total > shown ? "more, and the rules" : "the rules behind them",
 			outcome->run_id);
+}
+
+/* What only a shell understands. */
+static const char shell_marks[] = "|&;<>()$`\\\"'*?[]#~={}\n";
+
+/* A whole command line in one word: the name of no program. */
+static bool is_line(const struct cli *cli, const struct run_outcome *outcome)
+{
+	return outcome->status == 127 && !cli->options.text && cli->arg_count == 1 &&
+	       (strpbrk(cli->args[0], " \t\n") || strpbrk(cli->args[0], "|&;<>"));
+}
+
+static void print_line(const struct cli *cli)
+{
+	const char *line = cli->args[0];
+	bool has_quote = strchr(line, '\'');
+
+	fputs("caisson: \"", stderr);
+	out_text(stderr, line);
+	fputs("\" is one word, and no program inside has that name. ", stderr);
+	if (!strpbrk(line, shell_marks)) {
+		fputs("As a program and its arguments: caisson run -- ", stderr);
+		out_text(stderr, line);
+		fputs("; as text", stderr);
+	} else {
+		fputs("As text", stderr);
+	}
+	fputs(" for a shell: caisson run -c ", stderr);
+	fputs(has_quote ? "TEXT" : "'", stderr);
+	if (!has_quote)
+		out_text(stderr, line);
+	fputs(has_quote ? "\n" : "'\n", stderr);
+}
+
+static void print_error(const struct run_outcome *outcome)
+{
+	fputs("caisson: ", stderr);
+	out_text(stderr, outcome->error.text);
+	fputc('\n', stderr);
 }
 
 void summary_print(const struct cli *cli, const struct plan *plan,
 		   const struct run_outcome *outcome)
 {
 	(void)plan;
-	if (outcome->error.code) {
-		fputs("caisson: ", stderr);
-		out_text(stderr, outcome->error.text);
-		fputc('\n', stderr);
-	}
+	if (is_line(cli, outcome))
+		print_line(cli);
+	else if (outcome->error.code)
+		print_error(outcome);
 	if (str_is(text_of(outcome->result, "backend"), "local") && !cli->options.quiet)
 		fprintf(stderr, "caisson: tier local: there was no wall, the command had every "
 				"right of yours\n");

@@ -150,8 +150,8 @@ static json_t *policy_json(const struct plan *plan)
 
 static json_t *error_json(const struct csn_error *err)
 {
-	return json_pack("{s:s, s:s, s:o}", "code", errno_name(err->code), "stage", err->stage,
-			 "text", redact_text(NULL, err->text, strlen(err->text)));
+	return json_pack("{s:s, s:s, s:o}", "code", error_name(err), "stage", err->stage, "text",
+			 redact_text(NULL, err->text, strlen(err->text)));
 }
 
 json_t *run_result(struct run *run)

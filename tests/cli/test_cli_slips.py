@@ -69,3 +69,75 @@ def test_a_refusal_with_a_policy_names_that_file(cli, project):
 def test_what_no_build_does_is_not_offered_as_lines(cli, flags):
     answer = cli("run", *flags, "--", "true")
     assert answer.status == 125 and "not available in this build" in answer.err and "\nversion" not in answer.err, answer
+
+
+def error_of(cli, project, *argv):
+    """The error of a refused run, from its result; the same sentence is on stderr."""
+    answer = cli("run", "--result", "r.json", *argv)
+    error = json.loads((project / "r.json").read_text())["error"]
+    assert answer.status == 125 and error["text"].splitlines()[0] in answer.err, answer
+    return error
+
+
+def test_an_unknown_wall_lists_what_is_usable(cli, project):
+    walls = cli("doctor", "--json").json()["walls"]
+    error = error_of(cli, project, "--backend", "proces", "--", "true")
+    assert error["code"] == "einval" and "did you mean process?" in error["text"]
+    usable = error["text"].split("Usable here: ")[1].split(".")[0]
+    for wall in walls:
+        assert (wall["name"] in usable) == wall["usable"], (wall, error)
+    assert "docker" in error["text"].split("Planned: ")[1]
+    assert "did you mean" not in error_of(cli, project, "--backend", "zzz", "--", "true")["text"]
+    assert cli("policy", "explain", "--backend", "zzz", "--", "true").status != 0
+
+
+def test_an_unknown_tier_lists_what_is_usable(cli, project):
+    error = error_of(cli, project, "--tier", "stric", "--", "true")
+    assert "did you mean strict?" in error["text"] and "Usable here: local (no wall at all)" in error["text"]
+    assert "strict" in error["text"].split("No wall here reaches: ")[1]
+
+
+@pytest.mark.parametrize("argv, code, says", [
+    (["--tier", "strict"], "StrictModeUnavailable", "doctor"),
+    (["--tier", "assisted"], "TierUnavailable", "doctor"),
+    (["--backend", "docker"], "TierUnavailable", "Usable here: "),
+    (["--backend", "landlock"], "TierUnavailable", "tier: auto"),
+    (["--policy", "strict.yaml"], "StrictModeRequired", "doctor"),
+    (["--policy", "named.yaml"], "TierUnavailable", "doctor"),
+    (["--policy", "cow.yaml"], "TierUnavailable", "does not enforce: fs-cow. Leave out"),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else value)
+def test_what_cannot_be_had_has_a_name(cli, project, argv, code, says):
+    (project / "strict.yaml").write_text("version: 1\ntier: strict\n")
+    (project / "named.yaml").write_text("version: 1\nbackend: docker\n")
+    (project / "cow.yaml").write_text("version: 1\ntier: auto\nbackend: landlock\nworkspace: {mode: cow}\n")
+    error = error_of(cli, project, *argv, "--", "true")
+    assert error["code"] == code and error["text"].startswith(f"{code}: ") and says in error["text"], error
+    assert cli("run", "--json", *argv, "--", "true").json()["error"]["code"] == code
+
+
+@pytest.mark.parametrize("line, says", [
+    ("ls -la", "caisson run -- ls -la; as text for a shell: caisson run -c 'ls -la'"),
+    ("ls|wc", "As text for a shell: caisson run -c 'ls|wc'"),
+    ("A=1 ls", "As text for a shell: caisson run -c 'A=1 ls'"),
+    ("echo 'a b'", "caisson run -c TEXT"),
+    ("ls \x1b[2J", "\\x1b"),
+])
+def test_a_line_in_one_word(cli, line, says):
+    answer = cli("run", line)
+    assert answer.status == 127 and "is one word, and no program inside has that name" in answer.err, answer
+    assert says in answer.err and "\x1b" not in answer.err and answer.err.count("\n") == 1, answer
+
+
+def test_a_program_with_a_blank_runs(cli, project):
+    (project / "my tool").write_text("#!/bin/sh\necho ran\n")
+    (project / "my tool").chmod(0o755)
+    assert cli("run", "./my tool").out == "ran\n"
+    assert "one word" not in cli("run", "nosuch").err and "one word" not in cli("run", "no such", "x").err
+
+
+@pytest.mark.parametrize("number, name", [(9, "SIGKILL"), (11, "SIGSEGV"), (40, "40")])
+def test_a_signal_is_named(cli, number, name):
+    answer = cli("run", "-v", "-c", f"kill -{number} $$")
+    assert answer.status == 128 + number and f"ended: signal {name} after" in answer.err, answer
+    assert f"signal {name}\n" in cli("why").out and f"signal {name}\n" in cli("runs", "show").out
+    assert f"signal {name} " in cli("runs", "ls").out
