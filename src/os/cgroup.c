@@ -101,9 +101,9 @@ static int empty_into_leaf(int parent_fd)
 	char pids[CGROUP_TEXT], *at, *pid;
 	_cleanup_fd_ int leaf = -1;
 
-	if (mkdirat(parent_fd, "caisson-main", 0755) < 0 && errno != EEXIST)
+	if (mkdirat(parent_fd, CGROUP_LEAF, 0755) < 0 && errno != EEXIST)
 		return -errno;
-	leaf = open_dir(parent_fd, "caisson-main");
+	leaf = open_dir(parent_fd, CGROUP_LEAF);
 	if (leaf < 0)
 		return leaf;
 	for (int i = 0; i < OWN_PROCESSES; i++) {
@@ -120,6 +120,21 @@ static int empty_into_leaf(int parent_fd)
 			return n;
 	}
 	return -EBUSY;
+}
+
+/* Again when somebody else was started in the group meanwhile: the kernel says -EBUSY. */
+static int open_parent(const struct cgroup_probe *probe, int parent_fd)
+{
+	int r = -EBUSY;
+
+	if (!probe->needs_leaf)
+		return hand_down(probe, parent_fd);
+	for (int i = 0; i < TRIES && r == -EBUSY; i++) {
+		r = empty_into_leaf(parent_fd);
+		if (r == 0)
+			r = hand_down(probe, parent_fd);
+	}
+	return r;
 }
 
 /* Makes `caisson` itself, which the last sandbox to go has taken away. */
@@ -143,9 +158,7 @@ static int make_base(const struct cgroup_probe *probe, const char *base, bool is
 		cgroup_file_write(base_fd, "memory.use_hierarchy", "1");
 		return 0;
 	}
-	r = probe->needs_leaf ? empty_into_leaf(parent_fd) : 0;
-	if (r == 0)
-		r = hand_down(probe, parent_fd);
+	r = open_parent(probe, parent_fd);
 	return r == 0 ? hand_down(probe, base_fd) : r;
 }
 

@@ -12,6 +12,9 @@
 
 enum { CGROUP_TEXT = 4096 }; /* the longest answer that is read, with its NUL */
 
+/* Where processes of a group go that is to hand controllers down. */
+#define CGROUP_LEAF "caisson-main"
+
 /* The kernel's name of a controller, by enum cgroup_controller. */
 extern const char *const cgroup_controller_names[];
 

@@ -315,6 +315,15 @@ static bool has_any(const struct cgroup_probe *probe)
 	return false;
 }
 
+/* Once moved to the leaf we are still in the group that it was made for. */
+static void leave_leaf(char *dir)
+{
+	char *name = strrchr(dir, '/');
+
+	if (name && str_is(name + 1, CGROUP_LEAF))
+		*name = 0;
+}
+
 static void probe_v2(const struct seen *seen, struct cgroup_probe *probe)
 {
 	char dir[CGROUP_PATH], words[CGROUP_TEXT];
@@ -324,6 +333,7 @@ static void probe_v2(const struct seen *seen, struct cgroup_probe *probe)
 		refuse_all(probe, "the cgroup mount does not show our own group");
 		return;
 	}
+	leave_leaf(dir);
 	probe->needs_leaf = !find_parent(seen->mount[V2], dir);
 	if (probe->needs_leaf && !is_ours(dir)) {
 		refuse_undelegated(probe, dir);
