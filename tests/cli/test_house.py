@@ -266,6 +266,8 @@ def test_form(tmp_path):
 
 @pytest.mark.parametrize("text, finding", [
     ("[gone](docs/gone.md)", "docs/gone.md: no such file"),
+    ('<p><img width="9" src="gone.svg"></p>', "gone.svg: no such file"),
+    ("see [this][one]\n\n[one]: gone.md", "README.md:3: docs: gone.md: no such file"),
     ("![gone](gone.svg)", "gone.svg: no such file"),
     ("# Here\n[x](#there)", "#there: no such heading"),
     ("[x](http://example.org)", "links are https"),

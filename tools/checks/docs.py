@@ -6,6 +6,8 @@ import re
 from . import source
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
+# The same in HTML, and where [text][name] leads.
+ELSE = re.compile(r"""<(?:img|a|source)\s[^>]*?(?:src|href)=["']([^"'\s]+)["']|^\[[^\]\n]+\]:\s+(\S+)""", re.M)
 HEADING = re.compile(r"^#+\s+(.+?)\s*#*$", re.M)
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 PLACE = re.compile(r"^([\w.][\w./-]*/?)  ")
@@ -44,9 +46,10 @@ def check(root, say):
     for path in documents(root):
         text = read(root, path)
         prose = without_code(text)
-        for match in LINK.finditer(prose):
+        for match in [*LINK.finditer(prose), *ELSE.finditer(prose)]:
             count += 1
-            link(root, path, prose.count("\n", 0, match.start()) + 1, match.group(1), text, say)
+            target = next(filter(None, match.groups()))
+            link(root, path, prose.count("\n", 0, match.start()) + 1, target, text, say)
         targets(root, path, text, say)
         named(root, path, 1, FENCE.sub(lambda m: "\n" * m.group().count("\n"), text), say)
     for file in source.files(root):
