@@ -313,6 +313,7 @@ static enum limits_state look_at_tree(struct limits *limits, pid_t pid,
 		return LIMITS_FINE;
 	if (!has_memory)
 		scratch = scratch_in_use(limits);
+	limits->files.apart_bytes = scratch;
 	if (has_memory)
 		r = sample_tree(pid, UINT64_MAX, NULL, &tree);
 	else

@@ -239,94 +239,158 @@ static int walk_tree(struct walk *walk, pid_t root)
 	return 0;
 }
 
-/* Is it worth while to go through the descriptors? `sum` is what is known of the tree. */
-static bool is_due(const struct sample_files *files, uint64_t sum, uint64_t host, uint64_t limit)
-{
-	uint64_t now = clock_now_us();
-	uint64_t change =
-		host > files->host_bytes ? host - files->host_bytes : files->host_bytes - host;
+/* The dearer counts of one call. */
+struct count {
+	const struct walk *walk;
+	struct shmem_tree pids; /* without the root */
+	uint64_t limit;
+	uint64_t host_bytes; /* files in memory of this machine */
+	struct sample_files *files;
+	struct sample_tree *tree;
+	uint64_t shared_bytes; /* mapped, of mem_bytes, once that was counted exactly */
+	bool was_exact, was_looked;
+};
 
-	if (!files->looked_us || sum > limit || change >= limit)
+static void count_exactly(struct count *count)
+{
+	struct exact exact;
+
+	if (count->was_exact)
+		return;
+	exact = exact_sum(count->walk);
+	count->was_exact = true;
+	count->shared_bytes = exact.shared_bytes;
+	count->tree->is_exact = exact.is_exact;
+	count->tree->mem_bytes = exact.bytes + count->tree->file_bytes;
+}
+
+/* Can the tree be above the limit with `more`? */
+static bool may_exceed(const struct count *count, uint64_t more)
+{
+	return more > count->limit || count->tree->mem_bytes > count->limit - more;
+}
+
+/* Is it worth while to go through the descriptors? */
+static bool is_due(const struct count *count)
+{
+	const struct sample_files *files = count->files;
+	uint64_t now = clock_now_us(), change = count->host_bytes - files->host_bytes;
+
+	if (count->host_bytes < files->host_bytes)
+		change = files->host_bytes - count->host_bytes;
+	if (!files->looked_us || change >= count->limit ||
+	    may_exceed(count, files->bytes + files->hidden_bytes))
 		return true;
 	return now >= files->rest_us &&
-	       (change >= limit / FILES_PART || now - files->looked_us >= FILES_US);
+	       (change >= count->limit / FILES_PART || now - files->looked_us >= FILES_US);
 }
 
-/* The root is not of the tree. */
-static struct shmem_tree files_of(const struct walk *walk)
+static void look_at_files(struct count *count, struct shmem_look *look)
 {
-	return (struct shmem_tree){ walk->proc_fd, walk->pids + 1, walk->count - 1 };
-}
+	struct sample_files *files = count->files;
 
-static void look_at_files(const struct walk *walk, uint64_t host, struct sample_files *files,
-			  struct shmem_look *look)
-{
-	const struct shmem_tree tree = files_of(walk);
-	uint64_t start = clock_now_us(), now;
-
-	if (shmem_look(&tree, look) < 0)
+	if (shmem_look(&count->pids, look) < 0)
 		return;
-	now = clock_now_us();
+	count->was_looked = true;
+	count->tree->is_cut |= look->is_cut;
 	files->bytes = look->bytes;
 	files->is_blind = look->is_blind;
-	files->host_bytes = host;
-	files->looked_us = now;
-	files->rest_us = now + (now - start) * FILES_REST;
+	files->host_bytes = count->host_bytes;
 }
 
-/* What is counted as memory of processes and once more with the files; 0 if it cannot be told. */
-static uint64_t counted_twice(const struct walk *walk, const struct shmem_look *look,
-			      const struct sample_files *files)
+/* What is counted as memory of processes and once more with the files. */
+static void take_off_overlap(struct count *count, const struct shmem_look *look)
 {
-	const struct shmem_tree tree = files_of(walk);
-	uint64_t bytes;
+	dev_t apart_dev = count->files->apart_dev;
+	uint64_t twice;
 
-	if ((look->files == 0 && !files->apart_dev) ||
-	    shmem_overlap(look, &tree, files->apart_dev, &bytes) < 0)
-		return 0;
-	return bytes;
+	if ((look->files == 0 && !apart_dev) ||
+	    shmem_overlap(look, &count->pids, apart_dev, &twice) < 0)
+		return;
+	count->tree->mem_bytes -= twice < count->shared_bytes ? twice : count->shared_bytes;
 }
 
-static uint64_t count_exactly(const struct walk *walk, struct sample_tree *tree)
+/* On the machine since the first look, and neither found in the tree nor counted by the caller. */
+static uint64_t unaccounted(const struct count *count)
 {
-	struct exact exact = exact_sum(walk);
+	const struct sample_files *files = count->files;
+	uint64_t known =
+		files->least_bytes + files->bytes + files->apart_bytes + count->shared_bytes;
 
-	tree->is_exact = exact.is_exact;
-	tree->mem_bytes = exact.bytes + tree->file_bytes;
-	return exact.shared_bytes;
+	return count->host_bytes > known ? count->host_bytes - known : 0;
 }
 
-/* `host_bytes`: all memory files of this machine. Can the tree be above the limit with them? */
-static bool may_exceed(const struct sample_tree *tree, uint64_t limit, uint64_t host_bytes)
+/*
+ * Other programs' files may be in that sum: only a tree that has where to hide them, and keeps it
+ * so, is held to account. tests/escape/memory_queued.py, memory_shared.py
+ */
+static void look_for_hidden(struct count *count, struct shmem_look *look)
 {
-	return host_bytes > limit || tree->mem_bytes > limit - host_bytes;
+	struct sample_files *files = count->files;
+	uint64_t now = clock_now_us(), most;
+	struct shmem_hidden hidden;
+
+	files->hidden_bytes = 0;
+	if (may_exceed(count, unaccounted(count)))
+		count_exactly(count);
+	if (!may_exceed(count, unaccounted(count))) {
+		files->queued_us = 0;
+		return;
+	}
+	shmem_hidden(look, &count->pids, &hidden);
+	if (!hidden.has_queue)
+		files->queued_us = 0;
+	else if (!files->queued_us)
+		files->queued_us = now;
+	most = hidden.loose_bytes;
+	if (files->queued_us && now - files->queued_us >= FILES_US)
+		most = UINT64_MAX;
+	files->hidden_bytes = unaccounted(count) < most ? unaccounted(count) : most;
 }
 
-/* The dearer counts, while the ones before leave it open whether the limit was exceeded. */
+/* Adds memory files, found and hidden ones, to the sum of the processes. */
+static void count_files(struct count *count)
+{
+	struct sample_files *files = count->files;
+	struct sample_tree *tree = count->tree;
+	uint64_t start = clock_now_us();
+	struct shmem_look look;
+
+	if (is_due(count))
+		look_at_files(count, &look);
+	tree->file_bytes = files->bytes;
+	tree->mem_bytes += files->bytes;
+	if (may_exceed(count, 0))
+		count_exactly(count);
+	/* Only where it decides whether something was counted twice. */
+	if (count->was_looked && may_exceed(count, 0) &&
+	    tree->mem_bytes - count->shared_bytes <= count->limit)
+		take_off_overlap(count, &look);
+	if (count->was_looked) {
+		look_for_hidden(count, &look);
+		files->looked_us = clock_now_us();
+		files->rest_us = files->looked_us + (files->looked_us - start) * FILES_REST;
+	}
+	tree->file_bytes += files->hidden_bytes;
+	tree->mem_bytes += files->hidden_bytes;
+}
+
 static void count_more(const struct walk *walk, uint64_t limit, struct sample_files *files,
 		       struct sample_tree *tree)
 {
-	uint64_t host_bytes = files ? shmem_host_bytes() : 0, shared = 0, twice;
-	bool is_counted = tree->mem_bytes > limit;
-	struct shmem_look look;
+	struct count count = { .walk = walk, .limit = limit, .files = files, .tree = tree };
+	uint64_t swap_bytes;
 
-	if (is_counted)
-		shared = count_exactly(walk, tree);
-	if (!files || !may_exceed(tree, limit, host_bytes))
+	count.pids = (struct shmem_tree){ walk->proc_fd, walk->pids + 1, walk->count - 1 };
+	if (may_exceed(&count, 0))
+		count_exactly(&count);
+	if (!files)
 		return;
-	look.files = 0;
-	look.is_cut = false;
-	if (is_due(files, tree->mem_bytes + files->bytes, host_bytes, limit))
-		look_at_files(walk, host_bytes, files, &look);
-	tree->is_cut |= look.is_cut;
-	tree->file_bytes = files->bytes;
-	tree->mem_bytes += tree->file_bytes;
-	if (!is_counted && tree->mem_bytes > limit)
-		shared = count_exactly(walk, tree);
-	if (tree->mem_bytes <= limit || tree->mem_bytes - shared > limit)
-		return;
-	twice = counted_twice(walk, &look, files);
-	tree->mem_bytes -= twice < shared ? twice : shared;
+	count.host_bytes = shmem_host_bytes(&swap_bytes);
+	if (!files->least_bytes || count.host_bytes < files->least_bytes)
+		files->least_bytes = count.host_bytes;
+	if (may_exceed(&count, count.host_bytes + swap_bytes))
+		count_files(&count);
 }
 
 int sample_tree(pid_t root, uint64_t exact_above_bytes, struct sample_files *files,

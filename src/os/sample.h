@@ -34,14 +34,22 @@ struct sample_tree {
  * That costs two microseconds a descriptor, so it is done only if all files in memory of this
  * machine together could bring the tree above its limit, and then when their sum has changed by
  * a part of the limit, or a second has gone by, or the tree seems to be above the limit.
+ *
+ * What the machine has more of than at the first look, and nobody is known to hold, is the tree's
+ * (`hidden_bytes`) as far as the tree has where to hide it: shared mappings of that size that it
+ * gave back, or for more than a second descriptors that wait in sockets.
  */
 struct sample_files {
-	dev_t apart_dev; /* a file system whose files the caller counts; 0: none */
-	uint64_t bytes;  /* as of the last look */
-	uint64_t host_bytes;
-	uint64_t looked_us; /* 0: never */
-	uint64_t rest_us;   /* rather no look before, for the last one was dear */
-	bool is_blind;      /* a process did not let us look at its descriptors */
+	dev_t apart_dev;      /* a file system whose files the caller counts; 0: none, */
+	uint64_t apart_bytes; /* and how much memory they take now */
+	uint64_t bytes;       /* as of the last look */
+	uint64_t hidden_bytes;
+	uint64_t host_bytes;  /* the machine's files in memory at that look, */
+	uint64_t least_bytes; /* and the least of it that any call has seen */
+	uint64_t looked_us;   /* 0: never */
+	uint64_t rest_us;     /* rather no look before, for the last one was dear */
+	uint64_t queued_us;   /* since then descriptors wait in sockets; 0: they do not */
+	bool is_blind;        /* a process did not let us look at its descriptors */
 };
 
 struct sample_scratch {

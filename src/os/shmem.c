@@ -28,8 +28,8 @@
 
 enum {
 	DIRENTS = 8192,
-	TEXT = 16384,         /* a line of smaps has a path of at most a page, escaped */
-	SMAPS_TEXT = 8 << 20, /* some eight thousand mappings */
+	TEXT = 16384,            /* a line of maps has a path of at most a page, escaped */
+	MAPPINGS_TEXT = 8 << 20, /* some eight thousand mappings in smaps */
 };
 
 struct dirent64_raw { /* linux_dirent64 of getdents64(2) */
@@ -40,13 +40,15 @@ struct dirent64_raw { /* linux_dirent64 of getdents64(2) */
 	char name[];
 };
 
-uint64_t shmem_host_bytes(void)
+uint64_t shmem_host_bytes(uint64_t *ret_swap_bytes)
 {
 	struct sysinfo info;
 
+	*ret_swap_bytes = UINT64_MAX / 4;
 	if (sysinfo(&info) < 0)
-		return UINT64_MAX;
-	return ((uint64_t)info.sharedram + info.totalswap - info.freeswap) * info.mem_unit;
+		return UINT64_MAX / 4;
+	*ret_swap_bytes = ((uint64_t)info.totalswap - info.freeswap) * info.mem_unit;
+	return (uint64_t)info.sharedram * info.mem_unit;
 }
 
 static int find_dev(dev_t *ret_dev)
@@ -88,18 +90,6 @@ static void add_file(struct shmem_look *look, uint64_t inode, uint64_t bytes)
 	look->bytes += bytes;
 }
 
-/* What is cached will do: a remote file system that hangs must not hang the monitor. */
-static void look_at_descriptor(struct shmem_look *look, int dir_fd, const char *name)
-{
-	struct statx st;
-
-	if (statx(dir_fd, name, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
-		  STATX_TYPE | STATX_INO | STATX_BLOCKS, &st) < 0)
-		return;
-	if (S_ISREG(st.stx_mode) && makedev(st.stx_dev_major, st.stx_dev_minor) == look->dev)
-		add_file(look, st.stx_ino, st.stx_blocks * 512);
-}
-
 /* Calls `each` for every entry of a folder; false from it ends that. */
 static int for_entries(int dir_fd, bool (*each)(int dir_fd, const char *name, void *data),
 		       void *data)
@@ -118,33 +108,39 @@ static int for_entries(int dir_fd, bool (*each)(int dir_fd, const char *name, vo
 	return n < 0 ? -errno : 0;
 }
 
+/* A walk over all descriptors; `each` is called with the folder and the name of each one. */
+struct descriptor_walk {
+	void (*each)(struct descriptor_walk *walk, int dir_fd, const char *name);
+	struct shmem_look *look;
+	struct shmem_hidden *hidden;
+	uint32_t descriptors;
+	bool is_cut;
+	bool is_blind;
+	pid_t first_tid; /* of this process, whose descriptors were looked at; 0: nobody's yet */
+};
+
 static bool each_descriptor(int dir_fd, const char *name, void *data)
 {
-	struct shmem_look *look = data;
+	struct descriptor_walk *walk = data;
 
-	if (look->descriptors == SHMEM_DESCRIPTORS) {
-		look->is_cut = true;
+	if (walk->descriptors == SHMEM_DESCRIPTORS) {
+		walk->is_cut = true;
 		return false;
 	}
-	look->descriptors++;
-	look_at_descriptor(look, dir_fd, name);
+	walk->descriptors++;
+	walk->each(walk, dir_fd, name);
 	return true;
 }
 
-struct thread_walk {
-	struct shmem_look *look;
-	pid_t first_tid; /* whose descriptors were looked at; 0: nobody's yet */
-};
-
 /* Threads nearly always share one table. Where the kernel does not tell, each one is read. */
-static bool is_same_table(const struct thread_walk *walk, pid_t tid)
+static bool is_same_table(const struct descriptor_walk *walk, pid_t tid)
 {
 	return walk->first_tid && syscall(SYS_kcmp, walk->first_tid, tid, KCMP_FILES, 0, 0) == 0;
 }
 
 static bool each_thread(int task_fd, const char *name, void *data)
 {
-	struct thread_walk *walk = data;
+	struct descriptor_walk *walk = data;
 	_cleanup_fd_ int fd = -1;
 	char path[40];
 	uint64_t tid;
@@ -153,78 +149,155 @@ static bool each_thread(int task_fd, const char *name, void *data)
 		return true;
 	snprintf(path, sizeof path, "%.20s/fd", name);
 	fd = openat(task_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || for_entries(fd, each_descriptor, walk->look) < 0)
-		walk->look->is_blind |= errno == EACCES || errno == EPERM;
+	if (fd < 0 || for_entries(fd, each_descriptor, walk) < 0)
+		walk->is_blind |= errno == EACCES || errno == EPERM;
 	else if (!walk->first_tid)
 		walk->first_tid = (pid_t)tid;
-	return !walk->look->is_cut;
+	return !walk->is_cut;
+}
+
+static void for_descriptors(const struct shmem_tree *tree, struct descriptor_walk *walk)
+{
+	char path[32];
+
+	for (int i = 0; i < tree->count && !walk->is_cut; i++) {
+		_cleanup_fd_ int fd = -1;
+
+		walk->first_tid = 0;
+		snprintf(path, sizeof path, "%d/task", tree->pids[i]);
+		fd = openat(tree->proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0)
+			for_entries(fd, each_thread, walk);
+	}
+}
+
+/* What is cached will do: a remote file system that hangs must not hang the monitor. */
+static int stat_cached(int dir_fd, const char *name, struct statx *ret_stat)
+{
+	return statx(dir_fd, name, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+		     STATX_TYPE | STATX_INO | STATX_BLOCKS, ret_stat);
+}
+
+static void look_at_file(struct descriptor_walk *walk, int dir_fd, const char *name)
+{
+	struct statx st;
+
+	if (stat_cached(dir_fd, name, &st) == 0 && S_ISREG(st.stx_mode) &&
+	    makedev(st.stx_dev_major, st.stx_dev_minor) == walk->look->dev)
+		add_file(walk->look, st.stx_ino, st.stx_blocks * 512);
 }
 
 int shmem_look(const struct shmem_tree *tree, struct shmem_look *ret_look)
 {
-	char path[32];
+	struct descriptor_walk walk = { .each = look_at_file, .look = ret_look };
 	int r;
 
 	memset(ret_look, 0, sizeof *ret_look);
 	r = find_dev(&ret_look->dev);
-	for (int i = 0; i < tree->count && r == 0 && !ret_look->is_cut; i++) {
-		struct thread_walk walk = { .look = ret_look };
-		_cleanup_fd_ int fd = -1;
-
-		snprintf(path, sizeof path, "%d/task", tree->pids[i]);
-		fd = openat(tree->proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0)
-			for_entries(fd, each_thread, &walk);
-	}
-	return r;
+	if (r < 0)
+		return r;
+	for_descriptors(tree, &walk);
+	ret_look->is_cut = walk.is_cut;
+	ret_look->is_blind = walk.is_blind;
+	return 0;
 }
 
-/* One pass over smaps: is the mapping that its lines are about of a file that was counted? */
-struct overlap {
+/* A pass over the mappings of processes. */
+struct mapping_walk {
 	const struct shmem_look *look;
-	char dev[24], apart_dev[24]; /* as smaps writes them */
-	bool is_counted;
+	struct shmem_look *loose;    /* takes what is of no file of the look; NULL: not wanted */
+	char dev[24], apart_dev[24]; /* as the kernel writes them */
+	bool is_counted;             /* the mapping that lines are about is of a file of the look */
 	size_t text_bytes;
-	uint64_t bytes;
+	bool is_loose;          /* it went to `loose` */
+	uint64_t counted_bytes; /* proportional memory of the ones and the others */
+	uint64_t loose_bytes;
+};
+
+static uint64_t word_hex(char **at, const char *ends)
+{
+	const char *word = strsep(at, ends);
+	uint64_t value = 0;
+
+	for (; word && *word; word++) {
+		unsigned digit = (unsigned)(*word <= '9' ? *word - '0' : *word - 'a' + 10);
+
+		value = value << 4 | (digit & 15);
+	}
+	return value;
+}
+
+struct mapping {
+	uint64_t size;
+	uint64_t offset;
+	uint64_t inode;
+	const char *dev;
+	bool is_shared;
 };
 
 /* "7f00-7f01 rw-s 00000000 00:01 68683   /memfd:x (deleted)" */
-static void take_mapping(struct overlap *overlap, char *line)
+static int parse_mapping(char *line, struct mapping *ret_mapping)
 {
-	const char *dev = NULL, *inode = NULL;
-	uint64_t number;
+	uint64_t start = word_hex(&line, "-");
+	const char *inode, *rights;
 
-	for (int i = 0; i < 5; i++) {
-		dev = inode;
-		inode = strsep(&line, " ");
-	}
-	overlap->is_counted = false;
-	if (!inode || str_parse_u64(inode, UINT64_MAX, &number) < 0)
+	ret_mapping->size = word_hex(&line, " ") - start;
+	rights = strsep(&line, " ");
+	ret_mapping->is_shared = rights && strlen(rights) == 4 && rights[3] == 's';
+	ret_mapping->offset = word_hex(&line, " ");
+	ret_mapping->dev = strsep(&line, " ");
+	inode = strsep(&line, " ");
+	if (!inode)
+		return -EINVAL;
+	return str_parse_u64(inode, UINT64_MAX, &ret_mapping->inode);
+}
+
+/* A part of a file once, though a fork's mapping is another mapping of it. */
+static void add_loose(struct shmem_look *loose, const struct mapping *mapping)
+{
+	uint64_t key = mapping->inode * UINT64_C(0xff51afd7ed558ccd) ^
+		       mapping->offset * UINT64_C(0xc4ceb9fe1a85ec53) ^
+		       mapping->size * UINT64_C(0x9e3779b97f4a7c15) ^ UINT64_C(1) << 63;
+
+	add_file(loose, key, mapping->size);
+}
+
+static void take_mapping(struct mapping_walk *walk, char *line)
+{
+	struct mapping mapping;
+	bool is_ours;
+
+	walk->is_counted = walk->is_loose = false;
+	if (parse_mapping(line, &mapping) < 0)
 		return;
-	overlap->is_counted = str_is(dev, overlap->apart_dev) ||
-			      (str_is(dev, overlap->dev) && has_file(overlap->look, number));
+	is_ours = str_is(mapping.dev, walk->dev);
+	walk->is_counted = str_is(mapping.dev, walk->apart_dev) ||
+			   (is_ours && has_file(walk->look, mapping.inode));
+	walk->is_loose = walk->loose && is_ours && mapping.is_shared && !walk->is_counted;
+	if (walk->is_loose)
+		add_loose(walk->loose, &mapping);
 }
 
 /* "Pss:                 123 kB"; attributes begin with a capital, mappings with their address. */
-static void take_line(struct overlap *overlap, char *line)
+static void take_line(struct mapping_walk *walk, char *line)
 {
 	uint64_t kib;
 
 	if (line[0] < 'A' || line[0] > 'Z') {
 		if (line[0])
-			take_mapping(overlap, line);
+			take_mapping(walk, line);
 		return;
 	}
-	if (!overlap->is_counted || !str_starts(line, "Pss:"))
+	if (!(walk->is_counted || walk->is_loose) || !str_starts(line, "Pss:"))
 		return;
 	line += strlen("Pss:");
 	line += strspn(line, " ");
 	line[strspn(line, "0123456789")] = 0;
 	if (str_parse_u64(line, UINT64_MAX >> 20, &kib) == 0)
-		overlap->bytes += kib << 10;
+		*(walk->is_loose ? &walk->loose_bytes : &walk->counted_bytes) += kib << 10;
 }
 
-static int overlap_of(struct overlap *overlap, int proc_fd, pid_t pid)
+static int read_mappings(struct mapping_walk *walk, int proc_fd, pid_t pid)
 {
 	char path[32], text[TEXT], *at, *line;
 	_cleanup_fd_ int fd = -1;
@@ -235,15 +308,15 @@ static int overlap_of(struct overlap *overlap, int proc_fd, pid_t pid)
 	fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	overlap->is_counted = false;
+	walk->is_counted = walk->is_loose = false;
 	while ((n = read(fd, text + kept, sizeof text - kept - 1)) > 0) {
-		overlap->text_bytes += (size_t)n;
+		walk->text_bytes += (size_t)n;
 		text[kept + (size_t)n] = 0;
 		at = text;
 		while ((line = strsep(&at, "\n")) && at)
-			take_line(overlap, line);
+			take_line(walk, line);
 		kept = line ? strlen(line) : 0; /* a line that goes on in the next piece */
-		if (overlap->text_bytes > SMAPS_TEXT || kept == sizeof text - 1)
+		if (walk->text_bytes > MAPPINGS_TEXT || kept == sizeof text - 1)
 			return -EFBIG;
 		memmove(text, line ? line : text, kept);
 	}
@@ -258,17 +331,57 @@ static void print_dev(dev_t dev, char *ret_text, size_t size)
 int shmem_overlap(const struct shmem_look *look, const struct shmem_tree *tree, dev_t apart_dev,
 		  uint64_t *ret_bytes)
 {
-	struct overlap overlap = { .look = look };
+	struct mapping_walk walk = { .look = look };
 	int r;
 
-	print_dev(look->dev, overlap.dev, sizeof overlap.dev);
+	print_dev(look->dev, walk.dev, sizeof walk.dev);
 	if (apart_dev)
-		print_dev(apart_dev, overlap.apart_dev, sizeof overlap.apart_dev);
+		print_dev(apart_dev, walk.apart_dev, sizeof walk.apart_dev);
 	for (int i = 0; i < tree->count; i++) {
-		r = overlap_of(&overlap, tree->proc_fd, tree->pids[i]);
+		r = read_mappings(&walk, tree->proc_fd, tree->pids[i]);
 		if (r < 0 && r != -ESRCH && r != -ENOENT)
 			return r;
 	}
-	*ret_bytes = overlap.bytes;
+	*ret_bytes = walk.counted_bytes;
 	return 0;
+}
+
+/* "scm_fds: 3" of a local socket's fdinfo; Linux 5.10. */
+static void look_at_socket(struct descriptor_walk *walk, int dir_fd, const char *name)
+{
+	char path[48], text[512], *line;
+	_cleanup_fd_ int fd = -1;
+	struct statx st;
+	ssize_t n;
+
+	if (walk->hidden->has_queue || stat_cached(dir_fd, name, &st) < 0 || !S_ISSOCK(st.stx_mode))
+		return;
+	snprintf(path, sizeof path, "../fdinfo/%.20s", name);
+	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (n <= 0)
+		return;
+	text[n] = 0;
+	line = strstr(text, "scm_fds:");
+	if (!line)
+		return;
+	line += strlen("scm_fds:");
+	line += strspn(line, " \t");
+	walk->hidden->has_queue = *line >= '1' && *line <= '9';
+}
+
+void shmem_hidden(struct shmem_look *look, const struct shmem_tree *tree,
+		  struct shmem_hidden *ret_hidden)
+{
+	struct descriptor_walk walk = { .each = look_at_socket, .hidden = ret_hidden };
+	struct mapping_walk mappings = { .look = look, .loose = look };
+	uint64_t held = look->bytes, size;
+
+	*ret_hidden = (struct shmem_hidden){ 0 };
+	for_descriptors(tree, &walk);
+	print_dev(look->dev, mappings.dev, sizeof mappings.dev);
+	for (int i = 0; i < tree->count; i++)
+		read_mappings(&mappings, tree->proc_fd, tree->pids[i]);
+	size = look->bytes - held;
+	ret_hidden->loose_bytes = size > mappings.loose_bytes ? size - mappings.loose_bytes : 0;
 }

@@ -7,9 +7,11 @@
  * at: one that was cloned without CLONE_FILES has descriptors of its own, and those of a leader
  * that has ended are gone.
  *
- * Not seen: files whose only descriptor is in flight in a socket's queue, and shared memory that
- * is mapped, was given back by all and has no descriptor. Needs the right to ptrace the processes
- * (PTRACE_MODE_READ): the same user, and dumpable or in a user namespace beneath ours.
+ * Two places are seen and cannot be looked into: descriptors that wait in a socket's queue, and
+ * shared memory that is mapped, has no descriptor and was given back by all. What this machine has
+ * more of than before, and nobody is known to hold, may be there: shmem_hidden(). Needs the right
+ * to ptrace the processes (PTRACE_MODE_READ): the same user, and dumpable or in a user namespace
+ * beneath ours.
  */
 #pragma once
 
@@ -25,7 +27,6 @@ enum {
 struct shmem_look {
 	uint64_t bytes; /* that the files hold, swapped or not */
 	uint32_t files;
-	uint32_t descriptors;
 	bool is_cut;   /* there were more descriptors: the number may be too low */
 	bool is_blind; /* some process did not let us look */
 	dev_t dev;     /* the kernel's own mount of memory files */
@@ -33,10 +34,11 @@ struct shmem_look {
 };
 
 /*
- * All memory of this machine that is in files, swap included: no tree can hold more. A system
- * call of less than a microsecond, to find out whether a look is worth its cost.
+ * All memory of this machine that is in files, and all that is swapped out, files or not: no tree
+ * can hold more in files than both. A system call of less than a microsecond, to find out whether
+ * a look is worth its cost. Without that call both are large.
  */
-uint64_t shmem_host_bytes(void);
+uint64_t shmem_host_bytes(uint64_t *ret_swap_bytes);
 
 /* The processes of a tree; `proc_fd` is /proc. Borrowed. */
 struct shmem_tree {
@@ -58,3 +60,18 @@ int shmem_look(const struct shmem_tree *tree, struct shmem_look *ret_look);
  */
 int shmem_overlap(const struct shmem_look *look, const struct shmem_tree *tree, dev_t apart_dev,
 		  uint64_t *ret_bytes);
+
+/* Where files may be that no look finds. */
+struct shmem_hidden {
+	bool has_queue; /* descriptors wait in some socket; there is no bound to their files */
+	uint64_t loose_bytes; /* of shared mappings without a descriptor: used or not, not mapped in
+			       */
+};
+
+/*
+ * Looks for both after a look. Dearer than that: reads every socket's fdinfo and all of smaps. The
+ * look's table is used up. What cannot be read counts as nothing; a mapping that several
+ * processes have counts once.
+ */
+void shmem_hidden(struct shmem_look *look, const struct shmem_tree *tree,
+		  struct shmem_hidden *ret_hidden);

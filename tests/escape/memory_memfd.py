@@ -15,7 +15,7 @@ def attack():
         held.append(fd)
         for _ in range(128):
             os.write(fd, block)
-    time.sleep(3)
+    time.sleep(2)
     say(attempt="half a gigabyte in memfds", got=True, errno=None)
 
 

@@ -14,7 +14,7 @@ def attack():
         with open(f"{os.environ['TMPDIR']}/{i}", "wb", buffering=0) as file:
             for _ in range(64):
                 file.write(block)
-    time.sleep(3)
+    time.sleep(1)
     say(attempt="256 MiB on scratch", got=True, errno=None)
 
 

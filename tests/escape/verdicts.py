@@ -52,6 +52,7 @@ def row(process, landlock=None, **users):
 
 LISTED = "This wall shares the host's process list; what the processes hold is not readable."
 GROUPS = "Only newgidmap could drop a user's supplementary groups; `caisson doctor` names them."
+DETACHED = "without a control group a System V segment that no process has attached is not sampled"
 BOUND = "Only a privileged process could empty the bounding set; no_new_privs makes it meaningless."
 NAMES = "Landlock's right to list a folder covers all beneath it: names of hidden files are seen, contents are not."
 NAMES_SEEN = {"the folder of a hidden folder": "allowed"}
@@ -122,7 +123,10 @@ VERDICTS = {
     "memfd_program": row(denied(but={"execute": "allowed"}, why="a program in memory has no more rights than one on disk.")),
     "memory_bomb": row(limited(MEMORY, ends="memory")),
     "memory_memfd": row(limited(MEMORY, ends="memory")),
+    "memory_queued": row(limited(MEMORY, ends="memory")),
     "memory_scratch": row(limited(MEMORY, ends="memory"), allowed(ON_DISK)),
+    "memory_shared": row(limited(MEMORY, ends="memory")),
+    "memory_sysv": row(limited(MEMORY, ends="memory"), denied(SYSCALL), process_user=limited(MEMORY, ends="memory", broken=DETACHED)),
     "monitor_killed": row(denied(ends="killed")),
     "mount_calls": row(denied(SYSCALL)),
     "mount_symlink": row(denied(ends="start_failed")),
