@@ -16,10 +16,13 @@ static const struct cli_flag sandbox_flags[] = {
 	{ "policy", 0, "FILE",
 	  "the policy file to use, trusted; without it caisson.yaml is searched here and above",
 	  CLI_TEXT, TO(policy), .offer = OFFER_FILE },
-	{ "tier", 0, "TIER", "at least this wall: local, virtual, auto, balanced, assisted, strict",
+	{ "tier", 0, "TIER",
+	  "at least this wall: local, auto, balanced; not available yet: virtual, assisted, strict",
 	  CLI_TEXT, TO(tier), .offer = OFFER_TIER },
-	{ "backend", 0, "NAME", "exactly this wall; `caisson doctor` lists them", CLI_TEXT,
-	  TO(backend), .offer = OFFER_BACKEND },
+	{ "backend", 0, "NAME",
+	  "exactly this wall: process, landlock, local, or any; not available yet: virtual, "
+	  "docker, podman, oci, gvisor, firecracker, qemu, kubernetes, command",
+	  CLI_TEXT, TO(backend), .offer = OFFER_BACKEND },
 	{ "workspace", 'w', "PATH[:ro|rw|cow]",
 	  "the folder to work in; default: the project here, read-only", CLI_TEXT, TO(workspace),
 	  .offer = OFFER_WORKSPACE },
@@ -34,8 +37,10 @@ static const struct cli_flag sandbox_flags[] = {
 	  "show a host path inside, read-only unless :rw; may be repeated", CLI_LIST, TO(mounts),
 	  .offer = OFFER_MOUNT },
 	{ "network", 'n', "none|loopback|allow|engine",
-	  "default none; loopback has only its own 127.0.0.1", CLI_TEXT, TO(network) },
-	{ "allow", 0, "HOST[:PORT]", "a destination for --network allow; may be repeated", CLI_LIST,
+	  "default none; loopback has only its own 127.0.0.1; not available yet: allow, engine",
+	  CLI_TEXT, TO(network) },
+	{ "allow", 0, "HOST[:PORT]",
+	  "a destination for --network allow, not available yet; may be repeated", CLI_LIST,
 	  TO(allow) },
 	{ "limit", 'l', "KEY=VALUE",
 	  "a limit as in the policy's limits, or scratch=SIZE; may be repeated", CLI_LIMIT,
@@ -147,6 +152,9 @@ const struct cli_command cli_commands[] = {
 		  "none of your files or variables, unless flags or the policy lend them. Its "
 		  "output and "
 		  "status are its own; ours go to stderr.\n\n"
+		  "Tools that you installed yourself (rustup, pyenv, nvm, Go, Java …) are shown "
+		  "read-only when COMMAND, the first line of its script, or a word of TEXT names "
+		  "one. The rest of your home is not.\n\n"
 		  "Flags end at the first word that is none. Status 124: a clock ran out. 125: "
 		  "nothing was "
 		  "started, stderr says why. 126, 127: the program is not executable, or missing. "

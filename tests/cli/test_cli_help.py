@@ -87,3 +87,27 @@ def test_version(cli):
     assert re.fullmatch(r"caisson \d+\.\d+\.\d+\n", cli("version").out)
     assert cli("--version").out == cli("version").out
     assert cli("version", "--json").json()["result_schema"] == "caisson.result/1"
+
+
+def not_yet(cli, flag):
+    """The values that the table of flags marks as not available yet, and the line."""
+    [line] = [line for line in cli("help", "--markdown").out.split("\n## ")[1].splitlines() if re.match(rf"\| `(-., )?--{flag} ", line)]
+    return [word.strip(" |`") for word in line.split("not available yet: ")[1].split(",")], line
+
+
+def test_values_that_do_not_work_yet_are_marked(cli):
+    """Each marked value is refused, each other one is not for want of a wall."""
+    walls = {wall["name"] for wall in cli("doctor", "--json").json()["walls"]}
+    planned, line = not_yet(cli, "backend")
+    choices = cli("run", "--backend", "zzz", "--", "true").err.split("Planned: ")[1]
+    assert set(planned) == {name.strip() for name in choices.split(",")} and not set(planned) & walls
+    assert all(wall in line.split("not available")[0] for wall in walls)
+    for name in planned:
+        assert "planned and not in this build" in cli("run", "--backend", name, "--", "true").err
+    planned, line = not_yet(cli, "network")
+    assert planned == ["allow", "engine"]
+    for mode in planned:
+        assert "not available in this build" in cli("run", "--network", mode, "--", "true").err
+    planned, line = not_yet(cli, "tier")
+    missing = cli("run", "--tier", "zzz", "--", "true").err.split("No wall here reaches: ")[1]
+    assert set(planned) <= {name.strip() for name in missing.split(",")}
