@@ -101,12 +101,23 @@ static void lock_groups(const struct cgroup *group)
 			flock(group->top_fd[i], LOCK_SH | LOCK_NB);
 }
 
+/* A hierarchy may be mounted and nothing in it ours. */
+static bool is_usable(const struct cgroup_probe *probe)
+{
+	bool any = false;
+
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+		any |= probe->has[i];
+	return any && probe->layout != CGROUP_NONE;
+}
+
 const struct cgroup_probe *limits_look(struct limits *limits, const struct plan *plan)
 {
 	*limits = (struct limits){ .plan = plan, .oom_fd = -1, .scratch_fd = -1 };
 	cgroup_init(&limits->group);
 	cgroup_probe(&limits->probe);
-	return limits->probe.layout == CGROUP_NONE ? NULL : &limits->probe;
+	cgroup_ask_manager(&limits->probe); /* where it cannot help, the probe stands */
+	return is_usable(&limits->probe) ? &limits->probe : NULL;
 }
 
 int limits_open(struct limits *limits, const char *id, struct csn_error *err)
@@ -118,12 +129,12 @@ int limits_open(struct limits *limits, const char *id, struct csn_error *err)
 	struct cgroup_probe *probe = &limits->probe;
 
 	/* A group that cannot be made (no right, no space) leaves the other means. */
-	limits->has_group = probe->layout != CGROUP_NONE &&
+	limits->has_group = is_usable(probe) &&
 			    cgroup_create(probe, id, &wants, &limits->group, NULL) >= 0;
 	limits->has_group &= has_any(&limits->group);
 	if (limits->has_group)
 		lock_groups(&limits->group);
-	if (probe->layout != CGROUP_NONE)
+	if (is_usable(probe))
 		cgroup_sweep(probe, is_alive, probe);
 	if (limits->has_group &&
 	    cgroup_oom_fd(&limits->group, &limits->oom_fd, &limits->oom_events) < 0)

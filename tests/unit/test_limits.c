@@ -78,6 +78,7 @@ static void best_says_what_it_is(void)
 
 	be_ordinary();
 	CHECK(start(LIMITS_BEST) == 0);
+	CHECK(!limits_look(&limits, &plan)); /* so no cleaner is needed for it */
 	expect_means("memory", "sampled");
 	expect_means("processes", "rlimit");
 	expect_means("cpus", "affinity");
