@@ -33,6 +33,10 @@ struct ruleset_attr {
 
 enum { NET_BIND = 1, NET_CONNECT = 2, SCOPE_ABSTRACT = 1, SCOPE_SIGNAL = 2 };
 
+/* Flags of ABI 7: no line in the machine's audit log for what is denied before the next exec, nor
+ * for domains that a program makes inside. After an exec there is none unless asked for. */
+enum { LOG_SAME_EXEC_OFF = 1, LOG_SUBDOMAINS_OFF = 4 };
+
 /* Every right of ABI 1 (bits 0 to 12), then what later ones added. */
 static uint64_t known_rights(int abi)
 {
@@ -106,7 +110,10 @@ int landlock_allow_path(int ruleset_fd, int abi, const char *path, enum landlock
 
 int landlock_enter(int ruleset_fd)
 {
-	return syscall(SYS_landlock_restrict_self, ruleset_fd, 0) < 0 ? -errno : 0;
+	uint32_t flags =
+		landlock_abi() >= LANDLOCK_ABI_LOG ? LOG_SAME_EXEC_OFF | LOG_SUBDOMAINS_OFF : 0;
+
+	return syscall(SYS_landlock_restrict_self, ruleset_fd, flags) < 0 ? -errno : 0;
 }
 
 int landlock_scope(int abi)

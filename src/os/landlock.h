@@ -10,7 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LANDLOCK_ABI_FILES = 1, LANDLOCK_ABI_NET = 4, LANDLOCK_ABI_SCOPE = 6 };
+enum {
+	LANDLOCK_ABI_FILES = 1,
+	LANDLOCK_ABI_NET = 4,
+	LANDLOCK_ABI_SCOPE = 6,
+	LANDLOCK_ABI_LOG = 7,
+};
 
 /* What a path is granted. */
 enum landlock_grant {
@@ -34,7 +39,9 @@ int landlock_allow(int ruleset_fd, int abi, int fd, enum landlock_grant grant);
  * (returns 0). */
 int landlock_allow_path(int ruleset_fd, int abi, const char *path, enum landlock_grant grant);
 
-/* The calling process takes the rules on. Needs no_new_privs. */
+/* The calling process takes the rules on. Needs no_new_privs. Where the kernel can (ABI 7), neither
+ * its denials nor those of domains made inside reach the audit log, which a program could fill:
+ * docs/decisions/landlock-audit.md. */
 int landlock_enter(int ruleset_fd);
 
 /*
