@@ -51,8 +51,10 @@ struct notify_setup {
 	int scratch_fd; /* O_PATH of the scratch mount or folder, borrowed; -1: looked up inside */
 	/* The rule that decides a call; NULL stands for profile_decide(). For tests. */
 	const struct profile_rule *(*decide)(const char *profile, const struct seccomp_data *data);
-	bool has_own_view; /* process wall: mount flags decide, network namespace of its own;
-			    * false (landlock wall): the plan's paths decide */
+	bool does_truncate; /* truncate() is made here too: as with a Landlock that does not know
+			     * it, whatever this kernel's is. For tests */
+	bool has_own_view;  /* process wall: mount flags decide, network namespace of its own;
+			     * false (landlock wall): the plan's paths decide */
 };
 
 /* Numbers for tests, benchmarks and the result's usage. */

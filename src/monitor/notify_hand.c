@@ -60,6 +60,8 @@ static int change_open(const struct order *order, int fd, const void *value)
 		return fsetxattr(fd, order->name, value, order->value_size, order->flags);
 	case CHANGE_REMOVE:
 		return fremovexattr(fd, order->name);
+	case CHANGE_SIZE:
+		break; /* ftruncate() is the kernel's: the descriptor was opened for writing */
 	}
 	return -1;
 }
@@ -81,6 +83,8 @@ static int change_named(const struct order *order, int fd, const void *value)
 		return setxattr(link, order->name, value, order->value_size, order->flags);
 	case CHANGE_REMOVE:
 		return removexattr(link, order->name);
+	case CHANGE_SIZE:
+		return truncate(link, order->size);
 	}
 	return -1;
 }

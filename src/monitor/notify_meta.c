@@ -73,6 +73,12 @@ static int read_owner(struct job *job, int at)
 	return 0;
 }
 
+static int read_size(struct job *job, int at)
+{
+	job->order.size = (off_t)arg(job, at);
+	return 0;
+}
+
 static int read_timespecs(struct job *job, int at)
 {
 	job->order.is_now = arg(job, at) == 0;
@@ -150,6 +156,7 @@ static const struct {
 	{ SYS_fchmodat2, CHANGE_MODE, read_mode, 2 },
 	{ SYS_fchown, CHANGE_OWNER, read_owner, 1 },
 	{ SYS_fchownat, CHANGE_OWNER, read_owner, 2 },
+	{ SYS_truncate, CHANGE_SIZE, read_size, 1 },
 	{ SYS_utimensat, CHANGE_TIMES, read_timespecs, 2 },
 	{ SYS_setxattr, CHANGE_SET, read_value, 1 },
 	{ SYS_lsetxattr, CHANGE_SET, read_value, 1 },

@@ -121,7 +121,7 @@ void wait_done(struct notify *notify);
 
 /* ---- the hand (notify_hand.c) ------------------------------------------------------------- */
 
-enum change { CHANGE_MODE, CHANGE_OWNER, CHANGE_TIMES, CHANGE_SET, CHANGE_REMOVE };
+enum change { CHANGE_MODE, CHANGE_OWNER, CHANGE_TIMES, CHANGE_SET, CHANGE_REMOVE, CHANGE_SIZE };
 
 /* A call to perform, as copied from the program; what it changes is a descriptor. */
 struct order {
@@ -131,6 +131,7 @@ struct order {
 	mode_t mode;
 	uid_t uid;
 	gid_t gid;
+	off_t size;
 	bool is_now; /* CHANGE_TIMES without times */
 	struct timespec times[2];
 	int flags;           /* of CHANGE_SET */

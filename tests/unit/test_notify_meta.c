@@ -37,12 +37,12 @@
 enum { USER = 65534, BEHIND = 123456, THREADS = 400, RESULTS = 64 };
 
 static const int watched[] = {
-	SYS_fchmod,    SYS_fchmodat,    SYS_fchmodat2,    SYS_fchown,
-	SYS_fchownat,  SYS_utimensat,   SYS_setxattr,     SYS_lsetxattr,
+	SYS_truncate,  SYS_openat,      SYS_fchmod,       SYS_fchmodat,     SYS_fchmodat2,
+	SYS_fchown,    SYS_fchownat,    SYS_utimensat,    SYS_setxattr,     SYS_lsetxattr,
 	SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr,
 #ifdef SYS_chmod
-	SYS_chmod,     SYS_chown,       SYS_lchown,       SYS_utime,
-	SYS_utimes,    SYS_futimesat,
+	SYS_chmod,     SYS_chown,       SYS_lchown,       SYS_utime,        SYS_utimes,
+	SYS_futimesat,
 #endif
 };
 
@@ -59,6 +59,7 @@ static struct plan plan;
 static struct violations list;
 static uint64_t longest_us;
 static uid_t program_uid;
+static bool does_truncate;
 static void (*on_turn)(void); /* called with every turn of the monitor's loop */
 
 static const struct profile_rule *watch_all(const char *name, const struct seccomp_data *data)
@@ -118,7 +119,8 @@ static void answer_all(int listener, int pidfd)
 				      .hidden = hidden,
 				      .as_uid = program_uid,
 				      .scratch_fd = -1,
-				      .decide = watch_all };
+				      .decide = watch_all,
+				      .does_truncate = does_truncate };
 	struct notify *notify;
 	bool is_over = false;
 
@@ -508,6 +510,42 @@ static void unread(void)
 	finish();
 }
 
+/* ---- sizes, where Landlock does not know them --------------------------------------------------
+ */
+
+static void program_sizes(void)
+{
+	note(syscall(SYS_truncate, "own", 5L));
+	IS(look("own").st_size == 5);
+	note(syscall(SYS_truncate, "own", -1L));
+	note(syscall(SYS_truncate, "../other/key", 0L));
+	note(syscall(SYS_truncate, "way/key", 0L));
+	note(syscall(SYS_openat, AT_FDCWD, "way/key", O_RDONLY | O_TRUNC | O_CLOEXEC));
+	note(syscall(SYS_openat, AT_FDCWD, "way/key", O_ACCMODE | O_TRUNC | O_CLOEXEC));
+	note(syscall(SYS_openat, AT_FDCWD, "own", O_WRONLY | O_TRUNC | O_CLOEXEC));
+	IS(look("own").st_size == 0);
+	note(syscall(SYS_openat, AT_FDCWD, "way/key", O_RDONLY | O_CLOEXEC));
+}
+
+static void sizes(void)
+{
+	static const int results[] = { 0, 0, EINVAL, EROFS, EROFS, EPERM, EPERM, 0, 0, 0 };
+	char path[160];
+	struct stat st;
+
+	become_user();
+	start();
+	does_truncate = true;
+	snprintf(path, sizeof path, "%s/way", writable);
+	CHECK(symlink(foreign, path) == 0);
+	snprintf(path, sizeof path, "%s/key", foreign);
+	CHECK(truncate(path, 7) == 0);
+	run_program(program_sizes);
+	expect(results, ARRAY_SIZE(results));
+	CHECK(stat(path, &st) == 0 && st.st_size == 7);
+	finish();
+}
+
 /* ---- the hand -------------------------------------------------------------------------------- */
 
 static pid_t hand(void)
@@ -630,6 +668,7 @@ static const struct tap_test tests[] = {
 	{ "what lies elsewhere or is hidden stays as it was", others_plain },
 	{ "what lies elsewhere or is hidden stays as it was (ordinary user)", others_user },
 	{ "root's rights are not lent", not_roots_rights },
+	{ "files are not emptied where Landlock does not know it", sizes },
 	{ "a program that cannot be read changes nothing", unread },
 	{ "a hand that waits stops nobody else", stalled },
 	{ "a hand that was killed is replaced", killed },
