@@ -174,10 +174,8 @@ static void landlock_probe(struct backend_report *ret_report)
 			       FEATURE_SYSCALLS | FEATURE_PRIVILEGE | FEATURE_IDENTITY |
 			       FEATURE_TIME | FEATURE_OUTPUT;
 	snprintf(ret_report->weaker, sizeof ret_report->weaker,
-		 "paths are the host's, /etc and the process list are visible, modes and times of "
-		 "the "
-		 "caller's own files can be changed, scratch has no size, no copy-on-write, no "
-		 "protected names%s",
+		 "paths are the host's, names, sizes and times of files, /etc and the process list "
+		 "are visible, scratch has no size, no copy-on-write, no protected names%s",
 		 abi >= LANDLOCK_ABI_SCOPE
 			 ? ""
 			 : ", signals reach other processes (Landlock ABI below 6)");
