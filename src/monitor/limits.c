@@ -129,8 +129,8 @@ int limits_open(struct limits *limits, const char *id, struct csn_error *err)
 	struct cgroup_probe *probe = &limits->probe;
 
 	/* A group that cannot be made (no right, no space) leaves the other means. */
-	limits->has_group = is_usable(probe) &&
-			    cgroup_create(probe, id, &wants, &limits->group, NULL) >= 0;
+	limits->has_group =
+		is_usable(probe) && cgroup_create(probe, id, &wants, &limits->group, NULL) >= 0;
 	limits->has_group &= has_any(&limits->group);
 	if (limits->has_group)
 		lock_groups(&limits->group);
