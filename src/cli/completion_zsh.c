@@ -109,7 +109,7 @@ static void print_words(const struct cli_command *command)
 
 static void print_command(const struct cli_command *command)
 {
-	printf("\t'%s') _arguments -s -S%s", command->name, command->takes_argv ? " -A '-*'" : "");
+	printf("\t'%s') _arguments -s -S", command->name);
 	print_flags(command);
 	print_words(command);
 	puts(" ;;");

@@ -138,6 +138,16 @@ def test_other_systems(bare, system, sentence):
     assert done.returncode == 1 and sentence in done.stdout and done.stdout.count("\n") == 1
 
 
+def test_places_that_are_no_ordinary_machine(bare):
+    """One sentence, with the first set-up only."""
+    (bare.bin / "grep").unlink()
+    bare.fake("grep", "exit 0")  # as if /proc/version named Microsoft
+    bare.fake("sudo", 'exec "$@"')
+    assert bare.setup("build").stdout.count("this is WSL2, a Linux machine of its own") == 1
+    (bare.tree / "build").mkdir()
+    assert "WSL2" not in bare.setup("build").stdout
+
+
 # ---- AppArmor ------------------------------------------------------------------------------
 
 
