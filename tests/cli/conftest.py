@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -29,6 +30,20 @@ def caisson():
     if not os.access(path, os.X_OK):
         pytest.fail(f"{path} is not built")
     return str(path)
+
+
+@pytest.fixture(scope="session")
+def build(caisson):
+    """The build folder of the program. Tests of `make install` give it another prefix, which is undone."""
+    folder = next((path for path in pathlib.Path(caisson).parents if (path / "build.ninja").exists()), None)
+    if not folder or not shutil.which("meson"):
+        pytest.skip("meson: no build folder (an installed program is tested)")
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "timeout": 300, "check": True}
+    options = json.loads(subprocess.run(["meson", "introspect", "--buildoptions", folder], **quiet).stdout)
+    prefix = {option["name"]: option["value"] for option in options}["prefix"]
+    yield folder
+    subprocess.run(["meson", "configure", folder, f"-Dprefix={prefix}"], **quiet)
+    subprocess.run(["ninja", "-C", folder], **quiet)
 
 
 @pytest.fixture

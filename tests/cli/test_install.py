@@ -1,6 +1,5 @@
 """`make install` and `make uninstall` for real, into a folder of their own: what is there, that it works
 from there, and that nothing is left."""
-import json
 import os
 import pathlib
 import shutil
@@ -22,19 +21,6 @@ FILES = {
 def run(argv, **more):
     return subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=300, encoding="utf-8", **more)
-
-
-@pytest.fixture(scope="module")
-def build(caisson):
-    """The build folder of the tested program; its prefix is put back afterwards."""
-    folder = next((path for path in pathlib.Path(caisson).parents if (path / "build.ninja").exists()), None)
-    if not folder or not shutil.which("meson"):
-        pytest.skip("meson: no build folder (an installed program is tested)")
-    options = json.loads(run(["meson", "introspect", "--buildoptions", str(folder)]).stdout)
-    prefix = {option["name"]: option["value"] for option in options}["prefix"]
-    yield folder
-    run(["meson", "configure", str(folder), f"-Dprefix={prefix}"])
-    run(["ninja", "-C", str(folder)])
 
 
 def make(target, build, stage, prefix="/usr"):

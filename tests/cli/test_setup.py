@@ -231,47 +231,41 @@ def test_profile_is_good_apparmor(tmp_path):
 # ---- with make -----------------------------------------------------------------------------
 
 
-def run_make(closed, caisson, *argv):
-    build = next((path for path in pathlib.Path(caisson).parents if (path / "build.ninja").exists()), None)
-    if not build:
-        pytest.skip("meson: no build folder (an installed program is tested)")
+def run_make(closed, build, *argv):
     env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     # The machine's own tools behind the fakes.
     env |= closed.env | {"PATH": f"{closed.bin}:{os.environ['PATH']}"}
     done = subprocess.run(["make", "-C", str(TOP), f"BUILD={build}", *argv], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=300, encoding="utf-8")
-    return build, done
+    return done
 
 
-def test_make_loads_a_profile_for_what_it_built(closed, caisson):
-    build, done = run_make(closed, caisson, "all")
+def test_make_loads_a_profile_for_what_it_built(closed, build):
+    done = run_make(closed, build, "all")
     program = os.path.realpath(build / "caisson")
     assert done.returncode == 0 and f"opens them to {program} alone" in done.stdout, done.stdout
     (file,) = closed.profiles.iterdir()
     assert f'"{program}"' in file.read_text()
 
 
-def test_make_goes_on_without_a_profile(closed, caisson):
+def test_make_goes_on_without_a_profile(closed, build):
     closed.fake("apparmor_parser", "exit 1")
-    _, done = run_make(closed, caisson, "all")
+    done = run_make(closed, build, "all")
     assert done.returncode == 0 and "AppArmor did not take the profile" in done.stdout, done.stdout
 
 
-def test_install_and_uninstall_see_to_the_profile(closed, caisson, tmp_path):
+def test_install_and_uninstall_see_to_the_profile(closed, build, tmp_path):
     """Without DESTDIR, behind a link: AppArmor goes by real paths."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     prefix = tmp_path / "link"
-    try:
-        _, done = run_make(closed, caisson, "install", f"prefix={prefix}")
-        assert done.returncode == 0 and f"opens them to {tmp_path}/real/bin/caisson alone" in done.stdout, done.stdout
-        _, done = run_make(closed, caisson, "uninstall", f"prefix={prefix}")
-        assert done.returncode == 0 and "removing " in done.stdout and list(closed.profiles.iterdir()) == []
-        assert [path for path in (tmp_path / "real").rglob("*") if not path.is_dir()] == []
-    finally:
-        run_make(closed, caisson, "install", "prefix=/usr/local", f"DESTDIR={tmp_path}/stage")
+    done = run_make(closed, build, "install", f"prefix={prefix}")
+    assert done.returncode == 0 and f"opens them to {tmp_path}/real/bin/caisson alone" in done.stdout, done.stdout
+    done = run_make(closed, build, "uninstall", f"prefix={prefix}")
+    assert done.returncode == 0 and "removing " in done.stdout and list(closed.profiles.iterdir()) == []
+    assert [path for path in (tmp_path / "real").rglob("*") if not path.is_dir()] == []
 
 
-def test_a_staged_install_loads_nothing(closed, caisson, tmp_path):
-    _, done = run_make(closed, caisson, "install", "prefix=/usr/local", f"DESTDIR={tmp_path}/stage")
+def test_a_staged_install_loads_nothing(closed, build, tmp_path):
+    done = run_make(closed, build, "install", "prefix=/usr/local", f"DESTDIR={tmp_path}/stage")
     assert done.returncode == 0 and list(closed.profiles.iterdir()) == [], done.stdout
