@@ -349,7 +349,8 @@ int notify_new(int listener, const struct notify_setup *setup, struct notify **r
 		return csn_fail(err, -ENOMEM, "notify", "out of memory for a command's listener");
 	}
 	notify->listener = listener;
-	notify->timer = notify->root = notify->scratch = notify->hand = -1;
+	notify->timer = notify->root = notify->scratch = -1;
+	notify->hand = notify->hand_pidfd = -1;
 	notify->setup = *setup;
 	if (!setup->has_own_view && landlock_abi() < ABI_TRUNCATE)
 		notify->setup.does_truncate = true;

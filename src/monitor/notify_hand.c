@@ -182,12 +182,12 @@ _Noreturn static void serve(int socket, int listener, uid_t as_uid)
 
 static int start(struct notify *notify)
 {
-	int pair[2];
+	int pair[2], pidfd = -1;
 	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	pid = sys_clone(0, NULL, -1);
+	pid = sys_clone(0, &pidfd, -1);
 	if (pid == 0) {
 		close(pair[0]);
 		serve(pair[1], notify->listener, notify->setup.as_uid);
@@ -198,7 +198,7 @@ static int start(struct notify *notify)
 		return pid;
 	}
 	notify->hand = pair[0];
-	notify->hand_pid = pid;
+	notify->hand_pidfd = pidfd;
 	return 0;
 }
 
@@ -248,13 +248,15 @@ static void drop_held(struct notify *notify)
 /* It was killed: what it had is lost, the next order starts another. */
 static void bury(struct notify *notify)
 {
+	siginfo_t info;
+
 	notify->hand = fd_close(notify->hand);
-	if (notify->hand_pid <= 0)
+	if (notify->hand_pidfd < 0)
 		return;
-	kill(notify->hand_pid, SIGKILL);
+	sys_pidfd_signal(notify->hand_pidfd, SIGKILL);
 	/* Not waited for: it may be waiting for a file itself. Our own end reaps it then. */
-	waitpid(notify->hand_pid, NULL, WNOHANG);
-	notify->hand_pid = 0;
+	waitid(P_PIDFD, (id_t)notify->hand_pidfd, &info, WEXITED | WNOHANG);
+	notify->hand_pidfd = fd_close(notify->hand_pidfd);
 }
 
 int hand_order(struct call *call, const struct order *order, int fd, const void *value)

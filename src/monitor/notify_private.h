@@ -54,7 +54,7 @@ struct notify {
 	bool wants_end;
 	uint64_t delayed, handled, unreadable;
 	int hand; /* the socket to it, -1: not started */
-	pid_t hand_pid;
+	int hand_pidfd;
 	struct held *held; /* an order that waits for room, or NULL */
 	size_t waiting_count;
 	struct waiting waiting[NOTIFY_WAITING_MAX];
