@@ -492,7 +492,6 @@ static void run_done(struct run *run)
 int run_execute(const struct run_setup *setup, struct run_outcome *ret_outcome)
 {
 	struct run run;
-	int signal;
 
 	run_init(&run, setup);
 	if (run_started(&run) >= 0)
@@ -508,10 +507,7 @@ int run_execute(const struct run_setup *setup, struct run_outcome *ret_outcome)
 	run_destroy(&run);
 	if (ret_outcome->is_recorded)
 		retain(&run);
-	signal = run.signal ? run.signal : run.end_signal;
-	if (run.ending == END_CANCELLED)
-		signal = run.end_signal;
-	ret_outcome->status = ending_status(run.ending, run.exit_code, signal);
+	ret_outcome->status = run_status(&run);
 	snprintf(ret_outcome->run_id, sizeof ret_outcome->run_id, "%s", run.sandbox_id);
 	run_done(&run);
 	return ret_outcome->result ? 0 : -ENOMEM;

@@ -126,6 +126,15 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+int run_status(const struct run *run)
+{
+	int signal = run->signal ? run->signal : run->end_signal;
+
+	if (run->ending == END_CANCELLED)
+		signal = run->end_signal;
+	return ending_status(run->ending, run->exit_code, signal);
+}
+
 /* What only `on_violation: kill` makes an end of. */
 static void end_for_limits(struct run *run)
 {

@@ -110,6 +110,9 @@ void run_end(struct run *run, enum ending ending, bool is_soft);
 /* Ends it as lost or start_failed, with what `run->error` says. */
 void run_lose(struct run *run);
 
+/* The CLI's status for how it ended. */
+int run_status(const struct run *run);
+
 /* A signal that caisson got. */
 void run_interrupt(struct run *run, int signal);
 

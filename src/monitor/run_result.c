@@ -211,15 +211,36 @@ static void log_notes(struct run *run)
 	}
 }
 
+/* What start and exit both say: behind what it ran and what it was lent. */
+static json_t *terms_json(const struct run *run)
+{
+	const struct plan *plan = run->plan;
+
+	return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s}", "tier", plan_tier_name(plan->tier),
+			 "runtime", run->backend ? run->backend->runtime : "none", "image",
+			 text_or_null(plan->image), "mounts", mounts_json(plan), "network",
+			 plan_network_name(plan->network), "permission_mode",
+			 plan->needs_approval ? "approval" : "none");
+}
+
+static void log_terms(struct run *run, enum audit_event event, json_t *more)
+{
+	json_t *payload = terms_json(run);
+
+	if (payload && more)
+		json_object_update(payload, more);
+	json_decref(more);
+	chain_add(&run->record.chain, event, payload);
+}
+
 void run_log_start(struct run *run)
 {
 	log_notes(run);
-	chain_add(&run->record.chain, EVENT_RUN_STARTED,
-		  json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o}", "run_id", run->sandbox_id,
-			    "tier", plan_tier_name(run->plan->tier), "runtime",
-			    run->backend->runtime, "mounts", mounts_json(run->plan), "network",
-			    plan_network_name(run->plan->network), "env_passed", texts(run->passed),
-			    "command", command_json(run->setup), "limits", limits_json(run)));
+	log_terms(run, EVENT_RUN_STARTED,
+		  json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "run_id", run->sandbox_id, "backend",
+			    run->backend->name, "env_passed", texts(run->passed), "command",
+			    command_json(run->setup), "limits", limits_json(run), "policy_sha256",
+			    text_or_null(run->plan->policy_sha256)));
 }
 
 void run_log_lockdown(struct run *run)
@@ -234,7 +255,8 @@ void run_log_lockdown(struct run *run)
 void run_log_exec(struct run *run)
 {
 	chain_add(&run->record.chain, EVENT_EXEC_STARTED,
-		  json_pack("{s:o, s:s}", "command", command_json(run->setup), "cwd", run->cwd));
+		  json_pack("{s:o, s:s, s:o}", "command", command_json(run->setup), "cwd", run->cwd,
+			    "tags", texts(run->setup->tags)));
 }
 
 void run_log_violation(const struct fact *fact, void *data)
@@ -247,8 +269,9 @@ void run_log_violation(const struct fact *fact, void *data)
 void run_log_end(struct run *run)
 {
 	chain_add(&run->record.chain, EVENT_EXEC_ENDED,
-		  json_pack("{s:o}", "termination", termination_json(run)));
-	chain_add(&run->record.chain, EVENT_RUN_EXITED,
 		  json_pack("{s:o, s:o}", "termination", termination_json(run), "usage",
 			    usage_json(run)));
+	log_terms(run, EVENT_RUN_EXITED,
+		  json_pack("{s:o, s:i}", "termination", termination_json(run), "status",
+			    run_status(run)));
 }

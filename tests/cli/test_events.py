@@ -374,3 +374,21 @@ def test_the_log_has_each_kind_once(box, wall):
     told = [line["payload"]["detail"]["path"] for line in lines if line["event"] == "Violation"]
     assert told == ["/usr/x1", "/usr/x2", "/usr/x3"] and [fact["count"] for fact in run.facts] == [2, 2, 2], run
     assert box.cli("runs", "verify", run.result["run_id"]).status == 0
+
+
+# ---- the log's own events --------------------------------------------------------------------
+
+def test_start_and_exit_carry_the_terms(box, wall):
+    """What the run was lent and how it ended, in the log itself: names of variables, never values."""
+    flags = ["--tag", "one", "-e", "TOKEN", "--network", "none"]
+    run = box.run("sh", "-c", "exit 3", policy=wall + "env: {pass: [TOKEN]}\n", flags=flags, env={"TOKEN": "hunter2"})
+    text = (box.record() / "logs" / "events.jsonl").read_text()
+    told = {line["event"]: line["payload"] for line in map(json.loads, text.splitlines())}
+    for event in ("RunStarted", "RunExited"):
+        terms = told[event]
+        assert terms["runtime"] == run.result["backend"] and terms["mounts"] == run.result["mounts"], terms
+        assert (terms["network"], terms["permission_mode"], terms["image"]) == ("none", "none", None), terms
+    assert told["RunStarted"]["env_passed"] == ["TOKEN"] and "hunter2" not in text
+    assert told["RunStarted"]["policy_sha256"] == run.result["policy"]["sha256"]
+    assert told["ExecStarted"]["tags"] == ["one"] and told["ExecEnded"]["usage"]["wall_ms"] > 0
+    assert told["RunExited"]["status"] == 3 and told["RunExited"]["termination"]["exit_code"] == 3
