@@ -38,11 +38,8 @@ static const char *layout_name(enum cgroup_layout layout)
 
 static void print_detail(const char *label, const char *text)
 {
-	if (!*text)
-		return;
-	printf("%*s%s: ", LABEL_COLUMN, "", label);
-	out_text(stdout, text);
-	putchar('\n');
+	if (*text)
+		out_wrap_text(stdout, label, text, LABEL_COLUMN);
 }
 
 static void print_features(const char *label, uint64_t bits)

@@ -4,12 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "audit/dump.h"
 #include "base/str.h"
 
-enum { ESCAPE_MAX = 64 << 20 };
+enum { ESCAPE_MAX = 64 << 20, LINE_BYTES = 64 << 10, MIN_COLUMNS = 40, DEFAULT_COLUMNS = 96 };
 
 /* Length of the UTF-8 sequence at `at`, its code point in *ret_code; 0 if it is none. */
 static size_t decode(const unsigned char *at, size_t size, unsigned *ret_code)
@@ -139,6 +140,34 @@ void out_wrap(FILE *file, const char *text, int indent, int width)
 			fputc('\n', file);
 		text = end ? end + 2 : "";
 	}
+}
+
+/* Columns of a terminal; 0: it is none. */
+static int columns_of(FILE *file)
+{
+	struct winsize size = { 0 };
+
+	if (!isatty(fileno(file)))
+		return 0;
+	return ioctl(fileno(file), TIOCGWINSZ, &size) < 0 || size.ws_col < MIN_COLUMNS
+		       ? DEFAULT_COLUMNS
+		       : size.ws_col;
+}
+
+void out_wrap_text(FILE *file, const char *label, const char *text, int indent)
+{
+	int columns = columns_of(file);
+	_cleanup_buf_ struct buf line;
+
+	buf_init(&line, LINE_BYTES);
+	if (columns > 0 && buf_printf(&line, "%s: ", label) == 0 &&
+	    out_escape(&line, text, strlen(text), false) == 0 && buf_text(&line)) {
+		out_wrap(file, buf_text(&line), indent, columns);
+		return;
+	}
+	fprintf(file, "%*s%s: ", indent, "", label);
+	out_text(file, text);
+	fputc('\n', file);
 }
 
 int out_json(json_t *value)

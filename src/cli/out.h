@@ -36,6 +36,10 @@ const char *out_plain(const struct cli *cli, FILE *file);
  */
 void out_wrap(FILE *file, const char *text, int indent, int width);
 
+/* The same for a text of somebody else's, escaped, at the width of the terminal behind `file`; on
+ * one line where there is none. `label` stands before it. */
+void out_wrap_text(FILE *file, const char *label, const char *text, int indent);
+
 /* Columns that a UTF-8 text takes, one for each character. */
 int out_width(const char *text);
 

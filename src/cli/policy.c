@@ -99,7 +99,9 @@ static int target_write(struct target *target, const char *text, bool is_new, bo
 	return r;
 }
 
-static int say_file(const struct cli *cli, const struct target *target, const char *what)
+/* `more` is for people only. */
+static int say_more(const struct cli *cli, const struct target *target, const char *what,
+		    const char *more)
 {
 	if (cli->options.json)
 		return out_json(json_pack("{s:s, s:s, s:s}", "path", target->path, "sha256",
@@ -107,8 +109,25 @@ static int say_file(const struct cli *cli, const struct target *target, const ch
 	if (cli->options.quiet)
 		return CLI_OK;
 	out_text(stdout, target->path);
-	printf(": %s\n", what);
+	printf(": %s%s\n", what, more);
 	return CLI_OK;
+}
+
+static int say_file(const struct cli *cli, const struct target *target, const char *what)
+{
+	return say_more(cli, target, what, "");
+}
+
+/* A file that was found and is not trusted does not do all that it says. */
+static int say_written(const struct cli *cli, const struct target *target, const char *what,
+		       bool is_trusted)
+{
+	const char *more = is_trusted         ? " and trusted"
+			   : target->is_found ? "; it may only tighten until you run `caisson "
+						"policy trust`"
+					      : "";
+
+	return say_more(cli, target, what, more);
 }
 
 int cli_policy_init(struct cli *cli)
@@ -121,7 +140,7 @@ int cli_policy_init(struct cli *cli)
 	r = target_find(cli, name, &target, &err);
 	if (r == 0)
 		r = target_write(&target, policy_template(), !cli->options.force, true, &err);
-	return r < 0 ? cli_fail(cli, &err) : say_file(cli, &target, "written");
+	return r < 0 ? cli_fail(cli, &err) : say_written(cli, &target, "written", true);
 }
 
 /* Text as a JSON array of its lines. */
@@ -242,7 +261,7 @@ int cli_policy_set(struct cli *cli)
 		r = text ? target_write(&target, text, false, is_trusted, &err)
 			 : csn_fail(&err, -ENOMEM, "policy", "out of memory");
 	buf_done(&target.bytes);
-	return r < 0 ? cli_fail(cli, &err) : say_file(cli, &target, "changed");
+	return r < 0 ? cli_fail(cli, &err) : say_written(cli, &target, "changed", is_trusted);
 }
 
 /* ---- show, explain -------------------------------------------------------------------- */

@@ -63,30 +63,53 @@ static void print_violation(const struct cli *cli, const json_t *violation)
 	fputc('\n', stderr);
 }
 
+/* What kind of fact: an attempt, a bound that was met, or what our own sentence told already. */
+static enum kind { KIND_ATTEMPT, KIND_BOUND, KIND_TOLD } kind_of(const json_t *violation)
+{
+	const char *event = text_of(violation, "event");
+
+	if (json_is_true(json_object_get(violation, "expected")) || str_starts(event, "StrictMode"))
+		return KIND_TOLD;
+	return strstr(event, "Limit") || str_starts(event, "Timeout") ? KIND_BOUND : KIND_ATTEMPT;
+}
+
+/* "2 kinds of attempt denied, 1 limit met" */
+static void print_counts(const struct cli *cli, size_t attempts, size_t bounds)
+{
+	fprintf(stderr, "%scaisson:%s ", out_color(cli, stderr, OUT_BOLD), out_plain(cli, stderr));
+	if (attempts)
+		fprintf(stderr, "%zu kind%s of attempt denied%s", attempts,
+			attempts == 1 ? "" : "s", bounds ? ", " : "");
+	if (bounds)
+		fprintf(stderr, "%zu limit%s met", bounds, bounds == 1 ? "" : "s");
+	fputc('\n', stderr);
+}
+
 static void print_violations(const struct cli *cli, const struct run_outcome *outcome)
 {
-	const json_t *list = json_object_get(outcome->result, "violations");
-	size_t total = 0, shown = 0;
+	const json_t *list = json_object_get(outcome->result, "violations"), *violation;
+	size_t counts[] = { 0, 0, 0 }, total, shown = 0, i;
 
-	for (size_t i = 0; i < json_array_size(list); i++)
-		total += !json_is_true(json_object_get(json_array_get(list, i), "expected"));
+	json_array_foreach(list, i, violation)
+		counts[kind_of(violation)]++;
+	total = counts[KIND_ATTEMPT] + counts[KIND_BOUND];
 	if (total == 0)
 		return;
-	fprintf(stderr, "%scaisson:%s %zu kind%s of attempt denied\n",
-		out_color(cli, stderr, OUT_BOLD), out_plain(cli, stderr), total,
-		total == 1 ? "" : "s");
-	for (size_t i = 0; i < json_array_size(list) && shown < SHOWN; i++) {
-		const json_t *violation = json_array_get(list, i);
-
-		if (json_is_true(json_object_get(violation, "expected")))
-			continue;
-		print_violation(cli, violation);
-		shown++;
-	}
+	print_counts(cli, counts[KIND_ATTEMPT], counts[KIND_BOUND]);
+	json_array_foreach(list, i, violation)
+		if (shown < SHOWN && kind_of(violation) != KIND_TOLD) {
+			print_violation(cli, violation);
+			shown++;
+		}
 	if (outcome->is_recorded)
 		fprintf(stderr, "  %s: caisson why %s\n",
 			total > shown ? "more, and the rules" : "the rules behind them",
 			outcome->run_id);
+}
+
+static void print_own(const struct cli *cli)
+{
+	fprintf(stderr, "%scaisson:%s ", out_color(cli, stderr, OUT_RED), out_plain(cli, stderr));
 }
 
 /* What only a shell understands. */
@@ -104,7 +127,8 @@ static void print_line(const struct cli *cli)
 	const char *line = cli->args[0];
 	bool has_quote = strchr(line, '\'');
 
-	fputs("caisson: \"", stderr);
+	print_own(cli);
+	fputc('"', stderr);
 	out_text(stderr, line);
 	fputs("\" is one word, and no program inside has that name. ", stderr);
 	if (!strpbrk(line, shell_marks)) {
@@ -121,9 +145,9 @@ static void print_line(const struct cli *cli)
 	fputs(has_quote ? "\n" : "'\n", stderr);
 }
 
-static void print_error(const struct run_outcome *outcome)
+static void print_error(const struct cli *cli, const struct run_outcome *outcome)
 {
-	fputs("caisson: ", stderr);
+	print_own(cli);
 	out_text(stderr, outcome->error.text);
 	fputc('\n', stderr);
 }
@@ -135,7 +159,7 @@ void summary_print(const struct cli *cli, const struct plan *plan,
 	if (is_line(cli, outcome))
 		print_line(cli);
 	else if (outcome->error.code)
-		print_error(outcome);
+		print_error(cli, outcome);
 	if (str_is(text_of(outcome->result, "backend"), "local") && !cli->options.quiet)
 		fprintf(stderr, "caisson: tier local: there was no wall, the command had every "
 				"right of yours\n");

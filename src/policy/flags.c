@@ -357,10 +357,10 @@ static const char *where_to_write(const struct decision *d, char ret_text[WHERE_
 			 "version: 1",
 			 str_is(project, "/") ? "" : project);
 	else if (d->facts->policy_is_explicit)
-		snprintf(ret_text, WHERE_TEXT, "write into %.120s:", d->policy->name);
+		snprintf(ret_text, WHERE_TEXT, "let %.120s say:", d->policy->name);
 	else
 		snprintf(ret_text, WHERE_TEXT,
-			 "write into %.120s, then run `caisson policy trust`:", d->policy->name);
+			 "let %.120s say this, then run `caisson policy trust`:", d->policy->name);
 	return ret_text;
 }
 

@@ -1,5 +1,13 @@
 """What newcomers type: a refusal names the spelling that works, and the lines that would permit it."""
+import contextlib
+import fcntl
 import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
 
 import pytest
 
@@ -60,9 +68,9 @@ def test_a_refusal_with_a_policy_names_that_file(cli, project):
     policy = project / "caisson.yaml"
     policy.write_text("version: 1\n")
     head, lines = lines_of(cli("run", "--tier", "auto", "--", "true"))
-    assert f"write into {policy}, then run `caisson policy trust`:" in head and lines == "tier: auto\n"
+    assert f"let {policy} say this, then run `caisson policy trust`:" in head and lines == "tier: auto\n"
     head, lines = lines_of(cli("run", "--policy", policy, "--rw", "--", "true"))
-    assert f"write into {policy}:" in head and "trust`" not in head and lines == "workspace: {mode: rw}\n"
+    assert f"let {policy} say:" in head and "trust`" not in head and lines == "workspace: {mode: rw}\n"
 
 
 @pytest.mark.parametrize("flags", [["-n", "allow"], ["-n", "engine"], ["--allow", "pypi.org"]], ids=" ".join)
@@ -141,3 +149,45 @@ def test_a_signal_is_named(cli, number, name):
     assert answer.status == 128 + number and f"ended: signal {name} after" in answer.err, answer
     assert f"signal {name}\n" in cli("why").out and f"signal {name}\n" in cli("runs", "show").out
     assert f"signal {name} " in cli("runs", "ls").out
+
+
+def on_a_terminal(caisson, project, env, *argv):
+    """What a person sees: stdin, stdout and stderr are one terminal of 80 columns."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 80, 0, 0))
+    process = subprocess.Popen([caisson, *argv], cwd=project, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+    os.close(slave)
+    seen = b""
+    with contextlib.suppress(OSError):  # the end of a terminal is EIO
+        while piece := os.read(master, 65536):
+            seen += piece
+    os.close(master)
+    return process.wait(30), re.sub(r"\x1b\[[0-9;]*m", "", seen.decode()).replace("\r", "")
+
+
+def test_a_person_is_told_of_limits_and_attempts_apart(caisson, project, env):
+    status, seen = on_a_terminal(caisson, project, env, "run", "--timeout", "300ms", "-c", "mkdir /usr/x; sleep 9")
+    assert status == 124 and "caisson: 1 kind of attempt denied, 1 limit met\n" in seen, seen
+    status, seen = on_a_terminal(caisson, project, env, "run", "--timeout", "300ms", "--", "sleep", "9")
+    assert "caisson: 1 limit met\n" in seen and "attempt" not in seen, seen
+
+
+def test_a_person_is_told_of_a_signal_and_of_no_wall_once(caisson, project, env):
+    status, seen = on_a_terminal(caisson, project, env, "run", "--", "sh", "-c", "kill -9 $$")
+    assert status == 137 and "ended: signal SIGKILL after" in seen, seen
+    status, seen = on_a_terminal(caisson, project, env, "run", "--tier", "strict", "--", "true")
+    assert status == 125 and seen.count("StrictModeUnavailable") == 1 and "denied" not in seen, seen
+
+
+def test_doctor_fits_its_terminal(caisson, project, env):
+    status, seen = on_a_terminal(caisson, project, env, "doctor")
+    lines = [line for line in seen.splitlines() if line.startswith(" " * 12)]
+    assert lines and all(len(line) <= 80 or " " not in line.strip() for line in lines), seen
+
+
+def test_what_a_written_policy_is_worth(cli, project):
+    assert cli("policy", "init").out == f"{project}/caisson.yaml: written and trusted\n"
+    assert cli("policy", "set", "limits.command=10m").out == f"{project}/caisson.yaml: changed and trusted\n"
+    with open(project / "caisson.yaml", "a") as file:
+        file.write("# more\n")
+    assert "it may only tighten until you run `caisson policy trust`" in cli("policy", "set", "limits.command=9m").out
