@@ -2,6 +2,7 @@
 import os
 import json
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -155,8 +156,11 @@ def test_scratch_without_a_record(box):
     folder = next(part for part in process.stdout.readline().decode().strip().split("/") if part.startswith("caisson-"))
     assert folder in killing.scratch_folders()
     kill_with_cleaner(process)
-    assert box.run("true", policy=LANDLOCK).status == 0
-    assert folder not in killing.scratch_folders()
+    try:
+        assert box.run("true", policy=LANDLOCK).status == 0
+        assert folder not in killing.scratch_folders()
+    finally:
+        shutil.rmtree(f"/tmp/{folder}", ignore_errors=True)
 
 
 def test_living_runs_are_spared(box):
