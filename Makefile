@@ -24,7 +24,7 @@ PYTHON ?= /usr/bin/python3
 Q = $(if $(V),,@)
 
 define setup
-$(Q)tools/setup $(1)
+$(Q)PYTHON=$(PYTHON) tools/setup $(1)
 endef
 
 # AppArmor goes by the path behind links. Without the profile the weaker walls are left, and

@@ -120,6 +120,13 @@ def test_other_distributions_that_have_all(bare):
     for tool in ("meson", "ninja", "pkg-config"):
         bare.fake(tool, "")
     assert (bare.setup("build").returncode, bare.setup("build").stdout) == (0, "")
+    assert "python3-pytest" in bare.setup("test").stdout  # git is missing
+    bare.fake("git", "")
+    bare.fake("python", "")
+    bare.env["PYTHON"] = f"{bare.bin}/python"
+    assert (bare.setup("test").returncode, bare.setup("test").stdout) == (0, "")
+    bare.fake("python", "exit 1")
+    assert "python3-pytest" in bare.setup("test").stdout
 
 
 @pytest.mark.parametrize("release", ["ID=ubuntu\nID_LIKE=debian\n", 'ID=linuxmint\nID_LIKE="ubuntu debian"\n', "ID=raspbian\nID_LIKE=debian\n"])
