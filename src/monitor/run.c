@@ -27,6 +27,7 @@
 #include "base/str.h"
 #include "monitor/agent_file.h"
 #include "monitor/env.h"
+#include "monitor/git_user.h"
 #include "monitor/hide.h"
 #include "monitor/run_private.h"
 #include "monitor/toolchain.h"
@@ -135,6 +136,7 @@ static int prepare_view(struct run *run)
 				   .is_local = run->backend->tier == TIER_LOCAL,
 				   .has_tty = run->setup->tty_fd >= 0 };
 	struct toolchain toolchain = { 0 };
+	struct git_user git_user;
 	const struct toolchain_request request = { .plan = run->plan,
 						   .argv = run->setup->argv,
 						   .text = run->setup->text,
@@ -151,6 +153,11 @@ static int prepare_view(struct run *run)
 	run->toolchains = toolchain.prefixes;
 	facts.paths = toolchain.paths;
 	facts.tools = toolchain.env;
+	if (run->plan->git_identity) {
+		git_user_find(run->setup->caller_env, run->plan->workspace.host, &git_user);
+		facts.git_name = git_user.name[0] ? git_user.name : NULL;
+		facts.git_email = git_user.email[0] ? git_user.email : NULL;
+	}
 	run->env = env_make(run->plan, &facts, &run->arena, &run->passed);
 	return run->env ? 0 : csn_fail(&run->error, -ENOMEM, "start", "out of memory");
 }

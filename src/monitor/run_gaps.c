@@ -128,6 +128,14 @@ static void add_view_gaps(const struct run *run, json_t *list)
 			"everybody may");
 }
 
+static bool has_variable(const struct run *run, const char *start)
+{
+	for (char **item = run->env; *item; item++)
+		if (str_starts(*item, start))
+			return true;
+	return false;
+}
+
 static json_t *no_effect(const struct run *run)
 {
 	json_t *list = json_array();
@@ -139,6 +147,10 @@ static json_t *no_effect(const struct run *run)
 			add_gap(list, gap->key, gap->why);
 	if (run->plan->observe_reads && run->is_executing && !has_listener(run))
 		add_gap(list, "observe", "this wall has no syscall filter");
+	if (run->plan->git_identity && run->env && !has_variable(run, "GIT_AUTHOR_EMAIL="))
+		add_gap(list, "env.git_identity",
+			"git's configuration names no address for you: git config --global "
+			"user.email");
 	add_view_gaps(run, list);
 	return list;
 }

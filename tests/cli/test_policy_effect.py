@@ -106,3 +106,19 @@ def test_what_is_not_seen_has_its_reason(box, policy):
     run = box.run("true", policy=policy + "limits: {processes: none, memory: none}\n")
     for event in ("ProcessLimitViolation", "MemoryLimitViolation"):
         assert "no limit" in run.result["not_observed_why"][event], run.result
+
+
+def test_git_identity(far_box):
+    """The caller's name in a commit that was made inside; without one the result says so."""
+    far_box.host("git", "init", "-q")
+    policy = f"version: 1\nworkspace: {{path: {far_box.ws}, mode: rw}}\nenv: {{git_identity: IDENTITY}}\n"
+    text = "echo x >f; git add f; git commit -qm m && git log --format='%an <%ae> %cn'"
+    far_box.file(far_box.home / ".gitconfig", "[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n")
+    run = far_box.sh(text, policy=policy.replace("IDENTITY", "true"))
+    assert run.text == "Ada Lovelace <ada@example.org> Ada Lovelace\n" and keys_without_effect(run) == set(), run
+    run = far_box.sh("git var GIT_AUTHOR_IDENT", policy=policy.replace("IDENTITY", "false"))
+    assert "Ada" not in run.text, run
+    (far_box.home / ".gitconfig").unlink()
+    run = far_box.sh("true", policy=policy.replace("IDENTITY", "true"), env={"GIT_AUTHOR_EMAIL": ""})
+    if not far_box.host("sh", "-c", "git config user.email || true"):
+        assert keys_without_effect(run) == {"env.git_identity"}, run
