@@ -87,6 +87,7 @@ struct cgroup {
 struct cgroup_sources {
 	const char *mountinfo;   /* /proc/self/mountinfo */
 	const char *self_cgroup; /* /proc/self/cgroup */
+	bool is_scope;           /* v2: our own group is ours alone and is not left */
 };
 
 /*

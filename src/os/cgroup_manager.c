@@ -21,7 +21,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "os/cgroup.h"
 
 enum { CALL = 1, ANSWER = 2, REFUSAL = 3 }; /* kinds of messages */
 enum { HEAD = 16, MESSAGE_MAX = 64 << 10, MESSAGES_MAX = 16, LINE = 256 };
@@ -352,7 +351,7 @@ int cgroup_ask_manager(struct cgroup_probe *probe)
 		return -ENOTSUP;
 	r = cgroup_manager_scope(path, getpid(), deadline_ms);
 	while (r == 0) {
-		cgroup_probe(&again);
+		cgroup_probe_scope(&again);
 		if (again.base[0][0]) {
 			*probe = again;
 			return 0;

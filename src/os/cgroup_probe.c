@@ -28,6 +28,7 @@ enum { LINE = 4096, V2 = CGROUP_CONTROLLERS, HIERARCHIES = CGROUP_CONTROLLERS + 
 
 /* Per hierarchy, the last one is v2: its mount, the part it shows, our group in it. */
 struct seen {
+	bool is_scope;
 	bool is_mounted[HIERARCHIES];
 	char mount[HIERARCHIES][CGROUP_PATH];
 	char root[HIERARCHIES][CGROUP_PATH];
@@ -273,7 +274,7 @@ static bool is_ours(const char *dir)
 }
 
 /* From our own group upwards, as far as we may; *ret_dir holds the own group at first. */
-static bool find_parent(const char *mount, char *dir)
+static bool find_parent(const struct seen *seen, char *dir)
 {
 	char own[CGROUP_PATH];
 	char *slash;
@@ -283,7 +284,8 @@ static bool find_parent(const char *mount, char *dir)
 		if (can_hand_down(dir))
 			return true;
 		slash = strrchr(dir, '/');
-		if (strlen(dir) <= strlen(mount) || !slash || is_border(dir))
+		if (strlen(dir) <= strlen(seen->mount[V2]) || !slash || seen->is_scope ||
+		    is_border(dir))
 			break;
 		*slash = 0;
 	}
@@ -334,7 +336,7 @@ static void probe_v2(const struct seen *seen, struct cgroup_probe *probe)
 		return;
 	}
 	leave_leaf(dir);
-	probe->needs_leaf = !find_parent(seen->mount[V2], dir);
+	probe->needs_leaf = !find_parent(seen, dir);
 	if (probe->needs_leaf && !is_ours(dir)) {
 		refuse_undelegated(probe, dir);
 		return;
@@ -359,7 +361,7 @@ static void probe_v2(const struct seen *seen, struct cgroup_probe *probe)
 
 void cgroup_probe_from(const struct cgroup_sources *sources, struct cgroup_probe *ret_probe)
 {
-	struct seen seen = { 0 };
+	struct seen seen = { .is_scope = sources->is_scope };
 
 	*ret_probe = (struct cgroup_probe){ .layout = CGROUP_NONE };
 	if (each_line(sources->mountinfo, &seen, read_mount) < 0 ||
@@ -381,7 +383,16 @@ void cgroup_probe_from(const struct cgroup_sources *sources, struct cgroup_probe
 
 void cgroup_probe(struct cgroup_probe *ret_probe)
 {
-	static const struct cgroup_sources self = { "/proc/self/mountinfo", "/proc/self/cgroup" };
+	static const struct cgroup_sources self = { "/proc/self/mountinfo", "/proc/self/cgroup",
+						    false };
+
+	cgroup_probe_from(&self, ret_probe);
+}
+
+void cgroup_probe_scope(struct cgroup_probe *ret_probe)
+{
+	static const struct cgroup_sources self = { "/proc/self/mountinfo", "/proc/self/cgroup",
+						    true };
 
 	cgroup_probe_from(&self, ret_probe);
 }

@@ -63,6 +63,8 @@ static void remove_tree(const char *path)
 	rmdir(path);
 }
 
+static bool is_scope; /* the manager has just given us our own group */
+
 /* `mounts`: %1$s is the tree. */
 static struct cgroup_probe look(const char *mounts, const char *self)
 {
@@ -74,7 +76,7 @@ static struct cgroup_probe look(const char *mounts, const char *self)
 	put("self", self);
 	snprintf(mountinfo, sizeof mountinfo, "%s/mountinfo", tree);
 	snprintf(cgroup, sizeof cgroup, "%s/self", tree);
-	cgroup_probe_from(&(struct cgroup_sources){ mountinfo, cgroup }, &probe);
+	cgroup_probe_from(&(struct cgroup_sources){ mountinfo, cgroup, is_scope }, &probe);
 	return probe;
 }
 
@@ -116,6 +118,19 @@ static void test_probe_v2_slice(void)
 	CHECK(!probe.needs_leaf);
 	CHECK(probe.has[CGROUP_MEMORY] && probe.has[CGROUP_PIDS] && probe.has[CGROUP_CPU]);
 	CHECK_STR(under_tree(probe.base[CGROUP_PIDS]), "/fs/app/caisson");
+}
+
+static void test_probe_v2_scope(void)
+{
+	plant();
+	v2_group("fs/app", "cpu memory pids\n", "memory pids\n");
+	v2_group("fs/app/caisson-1.scope", "memory pids\n", "");
+	is_scope = true;
+	struct cgroup_probe probe = look(V2_MOUNT, "0::/app/caisson-1.scope\n");
+
+	remove_tree(tree);
+	CHECK(probe.needs_leaf);
+	CHECK_STR(under_tree(probe.base[CGROUP_MEMORY]), "/fs/app/caisson-1.scope/caisson");
 }
 
 static void test_probe_v2_delegated(void)
@@ -402,6 +417,7 @@ static void test_manager_misbehaves(void)
 static const struct tap_test tests[] = {
 	{ "words and ids", test_words },
 	{ "v2: a slice above hands controllers down", test_probe_v2_slice },
+	{ "v2: a scope of the manager's is not left", test_probe_v2_scope },
 	{ "v2: a delegated scope needs a leaf", test_probe_v2_delegated },
 	{ "v2: no delegation says what to run", test_probe_v2_not_delegated },
 	{ "v2: a delegated group without processes", test_probe_v2_empty_group },
