@@ -249,6 +249,15 @@ static void read_shebang(const char *program, char *ret_name)
 	snprintf(ret_name, PATH_MAX, "%.*s", (int)strcspn(at, " \t\r\n"), at);
 }
 
+/*
+ * Where a link leads is shown, and on PATH behind the link's folder. Not a system folder: what
+ * lies beside /usr/lib/node_modules/npm/bin/npm-cli.js is another npm than /usr/bin's.
+ */
+static int add_target(struct search *search, const char *real)
+{
+	return is_covered(search, real) ? 0 : add(search, real);
+}
+
 static void add_env(struct search *search, const char *const *list)
 {
 	for (; *list && search->env_count < ENV_MAX; list++)
@@ -273,7 +282,7 @@ static int add_shim(struct search *search, const char *program, const char *real
 	if (!shim.program)
 		return 0;
 	r = add(search, shim.program);
-	return r >= 0 && realpath(shim.program, started) ? add(search, started) : r;
+	return r >= 0 && realpath(shim.program, started) ? add_target(search, started) : r;
 }
 
 /* One program: where it is named, where its links lead, and who interprets it. */
@@ -291,7 +300,7 @@ static int follow(struct search *search, const char *name)
 		if (r >= 0)
 			r = add(search, program);
 		if (r >= 0)
-			r = add(search, real);
+			r = add_target(search, real);
 		read_shebang(program, next);
 	}
 	return r;

@@ -80,6 +80,8 @@ ROOTS_OWN = {  # name: (files, argv, output, a program that may lie in a prefix 
     "cargo in a text": (CARGO, ["sh", "-c", "true && cargo run -q --offline --target-dir /tmp/t"], "rust ran", "cargo"),
     "python of a prefix": ({}, ["python3", "-c", "import ssl, sqlite3; print('py ran')"], "py ran", "python3"),
     "node": ({}, ["node", "-e", "console.log('js ran')"], "js ran", "node"),
+    "npm": ({}, ["npm", "--version"], ".", "npm"),
+    "java": ({}, ["java", "-XX:+UseSerialGC", "--version"], "jdk", "java"),
 }
 
 

@@ -82,6 +82,18 @@ static void expect(const char *const *list, const char *wanted)
 	CHECK_STR(text, wanted);
 }
 
+/* npm of a system: beside the script that it is a link to lies another npm. */
+static void a_link_to_what_is_seen(void)
+{
+	start();
+	make_program("/mnt/users/alice/project/lib/npm/bin/npm-cli.js", "#!/usr/bin/env node\n");
+	make_program("/mnt/users/alice/project/lib/npm/bin/npm", "");
+	make_link("/mnt/users/alice/project/bin/npm", "../lib/npm/bin/npm-cli.js");
+	find("npm", "PATH=/mnt/users/alice/project/bin");
+	expect(found.paths, "/workspace/bin ");
+	expect(found.prefixes, "");
+}
+
 static void by_path(void)
 {
 	start();
@@ -411,6 +423,7 @@ AS_BOTH(home_is_never_taken)
 static const struct tap_test tests[] = {
 	BOTH_ROWS(by_path, "a program is found through PATH"),
 	{ "what is seen anyway is not added", covered_anyway },
+	{ "nor is the folder a link leads to", a_link_to_what_is_seen },
 	{ "a virtual environment's link leads to its interpreter", virtual_environment },
 	{ "a first line leads to its interpreter", interpreters },
 	{ "loops and long lines end", no_end },
