@@ -127,6 +127,8 @@ int cli_decide(const struct cli_options *options, const struct cli_policy *polic
 	       char *const *argv, struct plan *ret_plan, struct csn_error *err)
 {
 	static const char *const nothing[] = { NULL };
+	/* -c TEXT is the command as rules see it: strict_when must not end at a flag. */
+	const char *const text[] = { options->text, NULL };
 	struct policy_request request = {
 		.tier = options->tier,
 		.backend = options->backend,
@@ -139,7 +141,9 @@ int cli_decide(const struct cli_options *options, const struct cli_policy *polic
 		.limits = options->limits.items,
 		.env = options->env.items,
 		.tags = options->tags.items,
-		.argv = argv ? (const char *const *)argv : nothing,
+		.argv = options->text ? text
+			: argv        ? (const char *const *)argv
+				      : nothing,
 	};
 	int r = walls_check_names(options, err);
 

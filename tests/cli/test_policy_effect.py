@@ -122,3 +122,18 @@ def test_git_identity(far_box):
     run = far_box.sh("true", policy=policy.replace("IDENTITY", "true"), env={"GIT_AUTHOR_EMAIL": ""})
     if not far_box.host("sh", "-c", "git config user.email || true"):
         assert keys_without_effect(run) == {"env.git_identity"}, run
+
+
+@pytest.mark.parametrize("rule, argv", [
+    ("{command: '*migrate*'}", ["rake", "db:migrate"]), ("{command: '*migrate*'}", ["-c", "rake db:migrate"]),
+    ("{command: 'rake *'}", ["-c", "rake db:migrate"]), ("{path: '**/secrets/**'}", ["cat", "secrets/key"]),
+    ("{path: '**/secrets/**'}", ["-c", "cd /tmp; cat <secrets/key"]), ("{tag: payments}", ["--tag", "payments", "-c", "true"]),
+])
+def test_strict_when_sees_the_command_however_it_is_given(box, rule, argv):
+    path = box.policy(f"version: 1\nstrict_when: [{rule}]\n")[1]
+    box.give()
+    words = argv if argv[0].startswith("-") else ["--", *argv]
+    run = box.cli("run", "--policy", path, *words)
+    assert run.status == 125 and "StrictModeRequired" in run.err, run
+    run = box.cli("run", "--policy", path, "-c", "true")
+    assert run.status == 0, run
