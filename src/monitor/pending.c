@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -152,6 +153,28 @@ void pending_done(struct pending *pending)
 
 /* ---- sweeping --------------------------------------------------------------------------- */
 
+/* File systems on which a folder has the mode that the mount gives it. */
+static const unsigned long modeless[] = {
+	0x4d44,     /* vfat */
+	0x2011bab0, /* exfat */
+	0x7366746e, /* ntfs3 */
+	0x65735546, /* fuse */
+	0x01021997, /* 9p */
+	0xff534d42, /* cifs */
+	0xfe534d42, /* smb2 */
+};
+
+/* A forged note could name any empty folder of the caller's: elsewhere ours keeps its mark. */
+static bool may_lack_mark(int dir_fd)
+{
+	struct statfs fs;
+	bool is_known = false;
+
+	for (size_t i = 0; fstatfs(dir_fd, &fs) == 0 && i < ARRAY_SIZE(modeless); i++)
+		is_known |= (unsigned long)fs.f_type == modeless[i];
+	return is_known;
+}
+
 /* True: it is gone, or nothing of ours. */
 static bool settle_placeholder(const char *path, const struct placeholder_note *note)
 {
@@ -167,7 +190,12 @@ static bool settle_placeholder(const char *path, const struct placeholder_note *
 	parent_fd = sys_openat2(top_fd, slash == path ? "." : parent + 1, O_PATH | O_DIRECTORY,
 				RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 	/* A workspace that is not there any more has taken it along. */
-	return parent_fd < 0 || placeholder_remove(parent_fd, slash + 1, note, 0) == 0;
+	if (parent_fd < 0)
+		return true;
+	if (note->state == PLACEHOLDER_HELD && (!(note->mode & S_ISVTX) || (note->mode & 0222)) &&
+	    !may_lack_mark(parent_fd))
+		return true;
+	return placeholder_remove(parent_fd, slash + 1, note, 0) == 0;
 }
 
 static bool settle_marked(const char *path)
