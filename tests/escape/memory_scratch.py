@@ -12,10 +12,10 @@ def attack():
     block = b"x" * (1 << 20)
     for i in range(4):
         with open(f"{os.environ['TMPDIR']}/{i}", "wb", buffering=0) as file:
-            for _ in range(64):
+            for _ in range(32):
                 file.write(block)
-    time.sleep(1)
-    say(attempt="256 MiB on scratch", got=True, errno=None)
+    time.sleep(0.7)
+    say(attempt="128 MiB on scratch", got=True, errno=None)
 
 
 def host(case):
