@@ -109,20 +109,32 @@ static void add_gap(json_t *list, const char *key, const char *why)
 	json_array_append_new(list, json_pack("{s:s, s:s}", "key", key, "why", why));
 }
 
-/* Keys that need a view of the wall's own. */
+/* Keys that need a view of the wall's own, and those that need a wall. */
 static void add_view_gaps(const struct run *run, json_t *list)
 {
-	static const char *const keys[] = { "workspace.at", "scratch.at", "scratch.size" };
+	static const struct {
+		const char *key;
+		bool needs_view;
+	} keys[] = {
+		{ "workspace.at", true },    { "scratch.at", true },
+		{ "scratch.size", true },    { "workspace.mode", false },
+		{ "workspace.hide", false }, { "workspace.protect", false },
+		{ "mounts", false },         { "network.mode", false },
+	};
+	bool is_local = run->backend && run->backend->tier == TIER_LOCAL;
 	char why[96];
 
 	if (!run->backend || run->backend->has_view)
 		return;
-	snprintf(why, sizeof why, "the %s wall shows the host's own paths", run->backend->name);
+	if (is_local)
+		snprintf(why, sizeof why, "tier local has no wall");
+	else
+		snprintf(why, sizeof why, "the %s wall shows the host's own paths",
+			 run->backend->name);
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (is_said(run->plan, keys[i]))
-			add_gap(list, keys[i], why);
-	if (geteuid() == 0 && run->backend->tier != TIER_LOCAL &&
-	    run->plan->workspace.access == ACCESS_RW)
+		if ((is_local || keys[i].needs_view) && is_said(run->plan, keys[i].key))
+			add_gap(list, keys[i].key, why);
+	if (geteuid() == 0 && !is_local && run->plan->workspace.access == ACCESS_RW)
 		add_gap(list, "workspace.mode",
 			"started by root the command has a uid of its own and writes only what "
 			"everybody may");
@@ -220,6 +232,8 @@ void run_note_strict(struct run *run)
 void run_gaps(const struct run *run, json_t *result)
 {
 	correct_means(run, result);
+	if (run->backend && run->backend->tier == TIER_LOCAL)
+		json_object_set_new(result, "hidden", json_array());
 	put_observed(run, result);
 	json_object_set_new(result, "no_effect", no_effect(run));
 	json_object_set_new(result, "protect_not_enforced", not_protected(run));

@@ -161,7 +161,7 @@ void run_log_end(struct run *run);
 /* ---- run_gaps.c ---- */
 
 /* Adds observed, not_observed, not_observed_why, no_effect and protect_not_enforced to a result
- * that has its `limits`, and says there which limit nothing holds. */
+ * that has its `limits` and `hidden`, and corrects there what nothing holds. */
 void run_gaps(const struct run *run, json_t *result);
 
 /* No wall could be chosen, as run->error says: where strict was asked for that is a fact. */

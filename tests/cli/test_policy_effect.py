@@ -96,6 +96,14 @@ def test_what_nothing_can_see(box):
     assert set(run.result["not_observed_why"]) == unseen and keys_without_effect(run) == {"observe"}
 
 
+def test_no_wall_keeps_nothing(box):
+    box.file(".env", "TOKEN=x")
+    policy = f"{LOCAL}workspace: {{path: {box.ws}, mode: rw, hide: ['.e*']}}\nscratch: {{size: 1MiB}}\nnetwork: {{mode: loopback}}\n"
+    run = box.sh("cat .env", policy=policy)
+    assert run.text == "TOKEN=x" and run.result["hidden"] == [], run
+    assert keys_without_effect(run) == {"workspace.mode", "workspace.hide", "scratch.size", "network.mode"}, run.result["no_effect"]
+
+
 @pytest.mark.parametrize("policy", ["version: 1\n", LANDLOCK], ids=["process", "landlock"])
 def test_what_is_not_seen_has_its_reason(box, policy):
     run = box.run("true", policy=policy)
