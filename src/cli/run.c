@@ -118,12 +118,12 @@ static int write_result(const char *path, json_t *result, struct csn_error *err)
 	return r < 0 ? csn_fail(err, r, "result", "cannot write the result to %s: %m", path) : 0;
 }
 
-static int report(const struct cli *cli, const struct plan *plan, const struct run_outcome *outcome)
+static int report(const struct cli *cli, const struct run_outcome *outcome)
 {
 	const char *path = result_path(&cli->options);
 	struct csn_error err = { 0 };
 
-	summary_print(cli, plan, outcome);
+	summary_print(cli, outcome);
 	if (path && write_result(path, outcome->result, &err) < 0) {
 		fprintf(stderr, "caisson: %s\n", err.text);
 		return outcome->status ? outcome->status : CLI_NOT_STARTED;
@@ -163,7 +163,7 @@ static int execute(const struct cli *cli, const struct plan *plan, const char *c
 	raw_tty_leave(&tty);
 	if (r < 0)
 		return csn_fail(err, r, "result", "out of memory");
-	r = report(cli, plan, &outcome);
+	r = report(cli, &outcome);
 	run_outcome_done(&outcome);
 	return r;
 }

@@ -4,10 +4,14 @@
  */
 #include "cli/summary.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "base/str.h"
 #include "cli/out.h"
 #include "cli/runs.h"
@@ -145,6 +149,66 @@ static void print_line(const struct cli *cli)
 	fputs(has_quote ? "\n" : "'\n", stderr);
 }
 
+/* A program of this machine's by its name, through PATH. */
+static bool find_here(const char *name, char *ret_path)
+{
+	const char *path = getenv("PATH");
+	struct stat st;
+
+	while (path && *path && !strchr(name, '/')) {
+		size_t n = strcspn(path, ":");
+
+		if (path[0] == '/' &&
+		    snprintf(ret_path, PATH_MAX, "%.*s/%s", (int)n, path, name) < PATH_MAX &&
+		    stat(ret_path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111))
+			return true;
+		path += n + (path[n] == ':');
+	}
+	return false;
+}
+
+/* Does something that was shown hold it? Then it lacks something else. */
+static bool was_shown(const json_t *result, const char *path)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "toolchains"), i, item)
+		if (path_is_beneath(path, json_string_value(item)))
+			return true;
+	json_array_foreach(json_object_get(result, "mounts"), i, item)
+		if (path_is_beneath(path, text_of(item, "host")))
+			return true;
+	return path_is_beneath(path, "/usr") || path_is_beneath(path, "/bin") ||
+	       path_is_beneath(path, "/sbin");
+}
+
+/* A program that is here and was not shown: where it is, and how to lend it. */
+static bool is_hidden(const struct cli *cli, const struct run_outcome *outcome, char *ret_path)
+{
+	return outcome->status == 127 && !cli->options.text && cli->arg_count > 0 &&
+	       find_here(cli->args[0], ret_path) && !was_shown(outcome->result, ret_path);
+}
+
+static void print_hidden(const struct cli *cli, const char *path)
+{
+	char folder[PATH_MAX];
+
+	snprintf(folder, sizeof folder, "%s", path);
+	*strrchr(folder, '/') = 0;
+	print_own(cli);
+	out_text(stderr, cli->args[0]);
+	fputs(" lies in ", stderr);
+	out_text(stderr, folder);
+	fputs(", which is not shown inside. To lend that folder: caisson run -m ", stderr);
+	out_text(stderr, folder);
+	fputc(':', stderr);
+	out_text(stderr, folder);
+	fputs(" -- ", stderr);
+	out_text(stderr, path);
+	fputs(cli->arg_count > 1 ? " …\n" : "\n", stderr);
+}
+
 static void print_error(const struct cli *cli, const struct run_outcome *outcome)
 {
 	print_own(cli);
@@ -152,12 +216,14 @@ static void print_error(const struct cli *cli, const struct run_outcome *outcome
 	fputc('\n', stderr);
 }
 
-void summary_print(const struct cli *cli, const struct plan *plan,
-		   const struct run_outcome *outcome)
+void summary_print(const struct cli *cli, const struct run_outcome *outcome)
 {
-	(void)plan;
+	char path[PATH_MAX];
+
 	if (is_line(cli, outcome))
 		print_line(cli);
+	else if (is_hidden(cli, outcome, path))
+		print_hidden(cli, path);
 	else if (outcome->error.code)
 		print_error(cli, outcome);
 	if (str_is(text_of(outcome->result, "backend"), "local") && !cli->options.quiet)

@@ -10,5 +10,4 @@
  * Our own error always; what was denied or limited when stderr is a terminal or with -v; nothing
  * with -q. Texts from inside are escaped.
  */
-void summary_print(const struct cli *cli, const struct plan *plan,
-		   const struct run_outcome *outcome);
+void summary_print(const struct cli *cli, const struct run_outcome *outcome);

@@ -120,3 +120,16 @@ def test_the_real_rustup(root_box):
     if "nightly" in chains.stdout:
         run = root_box.run("cargo", "+nightly", "--version", env=home)
         assert "nightly" in run.text and run.facts == [], run
+
+
+def test_a_program_of_a_bin_in_home_says_how_to_lend_it(far_box):
+    """~/bin is not shown: its parent is home."""
+    program = tool(far_box, "bin/mine", SAY.format("mine"))
+    env = path_of(far_box, "bin")
+    run = far_box.run("mine", "x", env=env)
+    hint = f"caisson run -m {program.parent}:{program.parent} -- {program} …\n"
+    assert run.status == 127 and run.err.endswith(hint), run
+    assert far_box.run(program, "x", env=env, flags=["-m", f"{program.parent}:{program.parent}"]).text == "mine x\n"
+    far_box.file("tool", "#!/nonexistent\n", 0o755)
+    run = far_box.run("tool", env={"PATH": f"{far_box.ws}:/usr/bin"})
+    assert run.status == 127 and "-m" in run.err and "lies in" not in run.err, run
