@@ -14,13 +14,14 @@ static const struct {
 	bool may_wait;
 } events[EVENT_COUNT] = {
 	[EVENT_RUN_STARTED] = { "RunStarted",
-				"A run begins: `argv`, `tier`, `backend`, `runtime`, image, "
-				"mounts, "
-				"network mode, permission mode, limits, names of passed variables, "
-				"policy digest.",
+				"A run begins: `command`, `tier`, `backend`, `runtime`, `image`, "
+				"`mounts`, `network`, `permission_mode` (unattended: nobody is "
+				"asked inside; approved: a person was, before the start), "
+				"`limits`, `env_passed` (names only), `policy` with its digest.",
 				false },
 	[EVENT_LOCKDOWN_STEP] = { "LockdownStep",
-				  "One step of building the wall was done: `step`, `reason`.",
+				  "One step of building the wall was done: `step`, and `why` "
+				  "there.",
 				  true },
 	[EVENT_GRANT] = { "Grant",
 			  "The caller lends something to the sandbox: `what` (workspace, mount, "
@@ -31,8 +32,7 @@ static const struct {
 				    "file's digest.",
 				    true },
 	[EVENT_EXEC_STARTED] = { "ExecStarted",
-				 "A command begins: `argv` or text, working directory, `tag`.",
-				 false },
+				 "A command is about to be executed: `command`, `cwd`.", false },
 	[EVENT_EXEC_ENDED] = { "ExecEnded", "A command ended: `termination`, `usage`.", false },
 	[EVENT_GATE_CALLED] = { "GateCalled",
 				"Sandboxed code asked for something by name: `gate`, redacted "
@@ -47,9 +47,9 @@ static const struct {
 	[EVENT_WORKER_EVENT] = { "WorkerEvent",
 				 "What a job's worker reported through its descriptor.", false },
 	[EVENT_RUN_EXITED] = { "RunExited",
-			       "The run ended: `termination`, exit status, runtime, image, "
-			       "effective "
-			       "mounts, network mode, permission mode.",
+			       "The run ended: `termination`, `usage`, the exit `status` told to "
+			       "the caller, and again `tier`, `runtime`, `image`, the effective "
+			       "`mounts`, `network`, `permission_mode`, `env_passed`.",
 			       false },
 	[EVENT_COMMITTED] = { "Committed",
 			      "Changes of a copy-on-write workspace were written back: paths and "

@@ -198,16 +198,43 @@ int files_process_start(int64_t pid, uint64_t *ret_ticks)
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
-int files_replace(int dir_fd, const char *name, const char *data, size_t size, bool syncs)
-{
-	char temporary[300];
-	_cleanup_fd_ int fd = -1;
-	int r;
+enum { TEMPORARY = 300 };
 
-	snprintf(temporary, sizeof temporary, ".%s.new", name);
-	fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+/* The name under which a file is written before it takes its own. */
+static int open_temporary(int dir_fd, const char *name, char ret_temporary[TEMPORARY])
+{
+	struct stat st;
+	int fd, r;
+
+	snprintf(ret_temporary, TEMPORARY, ".%s.new", name);
+	fd = openat(dir_fd, ret_temporary, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
+	/* Only what a crash left is cut: O_TRUNC makes ext4 write the file out when it is closed. */
+	if (fstat(fd, &st) < 0 || (st.st_size > 0 && ftruncate(fd, 0) < 0)) {
+		r = -errno;
+		fd_close(fd);
+		return r;
+	}
+	return fd;
+}
+
+void files_prepare(int dir_fd, const char *name)
+{
+	char temporary[TEMPORARY];
+	int fd = open_temporary(dir_fd, name, temporary);
+
+	fd_close(fd);
+}
+
+int files_replace(int dir_fd, const char *name, const char *data, size_t size, bool syncs)
+{
+	char temporary[TEMPORARY];
+	_cleanup_fd_ int fd = open_temporary(dir_fd, name, temporary);
+	int r;
+
+	if (fd < 0)
+		return fd;
 	r = fd_write_all(fd, data, size);
 	if (r == 0 && syncs && fsync(fd) < 0)
 		r = -errno;

@@ -30,6 +30,9 @@ int files_open_dir(int dir_fd, const char *name);
  */
 int files_open_regular(int dir_fd, const char *path);
 
+/* Makes the temporary file of a later files_replace(), empty; a failure shows there. */
+void files_prepare(int dir_fd, const char *name);
+
 /* Writes `data` to `name` by a temporary file and a rename (0600); `syncs` waits for the disk. */
 int files_replace(int dir_fd, const char *name, const char *data, size_t size, bool syncs);
 

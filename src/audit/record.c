@@ -269,6 +269,14 @@ int record_write_state(struct record *record, json_t *state, struct csn_error *e
 	return r < 0 ? files_fail(err, r, "write", "state.json") : 0;
 }
 
+void record_prepare(struct record *record)
+{
+	if (record->dir_fd < 0)
+		return;
+	files_prepare(record->dir_fd, "result.json");
+	files_prepare(record->dir_fd, "manifest.json");
+}
+
 int record_keep(struct record *record, const char *path, struct csn_error *err)
 {
 	if (record->dir_fd < 0)
