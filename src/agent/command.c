@@ -112,6 +112,7 @@ int command_read(const struct term *map, struct arena *arena, struct command *re
 		.open_files = files ? (uint64_t)files->integer : 0,
 		.has_stdin = flag(map, "stdin"),
 		.has_tty = flag(map, "tty"),
+		.is_last = flag(map, "last"),
 		.rows = number(map, "rows"),
 		.cols = number(map, "cols"),
 	};

@@ -18,6 +18,7 @@ struct command {
 	uint64_t open_files; /* 0: as the agent's */
 	bool has_stdin;
 	bool has_tty;
+	bool is_last; /* the agent ends with it */
 	unsigned rows;
 	unsigned cols;
 };

@@ -225,6 +225,7 @@ void exec_start(struct agent *agent, int64_t ref, const struct term *map)
 		agent_fail(agent, ref, "eagain", "too many calls at once");
 		return;
 	}
+	exec->is_last = command.is_last;
 	r = start(agent, exec, &command);
 	if (r < 0) {
 		agent_fail(agent, ref, errno_name(-r), "cannot start the command");
@@ -342,6 +343,7 @@ int exec_finish(struct agent *agent, uint64_t now_ms)
 			continue;
 		if (is_over(agent, exec, now_ms)) {
 			reply(agent, exec);
+			agent->is_stopping |= exec->is_last;
 			exec_free(agent, exec);
 		} else if (now_ms < exec->drain_until_ms) {
 			int left = (int)(exec->drain_until_ms - now_ms);

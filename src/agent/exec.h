@@ -19,6 +19,8 @@ struct exec {
 	pid_t pid; /* leader; its own session and process group */
 	struct streams streams;
 	int failure_fd; /* struct child_failure, or end of file: the program was executed */
+	bool is_last;   /* the agent ends after its reply: a sandbox for one command needs no round
+			   trip */
 	bool is_reaped;
 	bool is_failed;
 	int status; /* of waitpid, once reaped */

@@ -179,18 +179,20 @@ static int dispatch(struct agent *agent, const struct epoll_event *event)
 static int loop(struct agent *agent)
 {
 	struct epoll_event events[EVENTS];
-	int r = 0;
+	int r;
 
-	while (r >= 0 && !agent->is_stopping) {
+	for (;;) {
 		int wait_ms = exec_finish(agent, clock_now_ms());
 		int n;
 
 		r = flush(agent);
-		if (r < 0)
+		if (r < 0 || (agent->is_stopping && buf_size(&agent->out) == 0))
 			break;
 		n = epoll_wait(agent->epoll_fd, events, EVENTS, wait_ms);
 		for (int i = 0; i < n && r >= 0; i++)
 			r = dispatch(agent, &events[i]);
+		if (r < 0)
+			break;
 	}
 	flush(agent);
 	return r;

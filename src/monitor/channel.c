@@ -34,7 +34,8 @@ int channel_send(struct channel *channel, struct emit *emit)
 
 bool channel_wants_out(const struct channel *channel)
 {
-	return buf_size(&channel->out) > 0 && !channel->is_broken && !channel->is_ended;
+	return buf_size(&channel->out) > 0 && !channel->is_broken && !channel->is_unheard &&
+	       !channel->is_ended;
 }
 
 int channel_flush(struct channel *channel)
@@ -47,7 +48,8 @@ int channel_flush(struct channel *channel)
 		if (n < 0 && errno == EAGAIN)
 			return 0;
 		if (n < 0) {
-			channel->is_ended = true;
+			channel->is_unheard =
+				true; /* what it said before it went is still to be read */
 			return -errno;
 		}
 		buf_consume(&channel->out, (size_t)n);

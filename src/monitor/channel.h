@@ -17,7 +17,8 @@ struct channel {
 	struct buf in;
 	struct buf out;
 	bool is_broken;
-	bool is_ended; /* end of stream */
+	bool is_ended;   /* end of stream */
+	bool is_unheard; /* the other side reads no more; it may have said something before */
 };
 
 /* Called for each good frame; `items` are the tuple's. A negative return breaks the channel. */

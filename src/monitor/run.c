@@ -462,7 +462,10 @@ static int run_started(struct run *run)
 		return r;
 	write_state(run);
 	run_log_start(run);
-	return run_send_call(run);
+	r = run_send_call(run);
+	channel_flush(&run->channel);
+	record_prepare(&run->record); /* the wall is still being built: this time costs nobody */
+	return r;
 }
 
 /* Old records go by themselves; a running, a kept or an unfinished one never does. */
@@ -478,6 +481,18 @@ static void retain(const struct run *run)
 		record_retain(root_fd, &bounds, NULL);
 }
 
+/* What needs no dead wall is given back while it dies. */
+static void release(struct run *run)
+{
+	channel_done(&run->channel);
+	sink_done(&run->out);
+	sink_done(&run->err);
+	violations_done(&run->violations);
+	record_done(&run->record);
+	redactor_free(run->redactor);
+	run->signal_fd = fd_close(run->signal_fd);
+}
+
 static void run_done(struct run *run)
 {
 	cleaner_clean(&run->work, limits_group(&run->limits));
@@ -486,13 +501,6 @@ static void run_done(struct run *run)
 	pending_done(&run->pending);
 	run->scratch_fd = fd_close(run->scratch_fd);
 	limits_close(&run->limits);
-	channel_done(&run->channel);
-	sink_done(&run->out);
-	sink_done(&run->err);
-	violations_done(&run->violations);
-	record_done(&run->record);
-	redactor_free(run->redactor);
-	run->signal_fd = fd_close(run->signal_fd);
 	arena_done(&run->arena);
 }
 
@@ -511,11 +519,12 @@ int run_execute(const struct run_setup *setup, struct run_outcome *ret_outcome)
 	if (ret_outcome->result && run.record.dir_fd >= 0)
 		ret_outcome->is_recorded =
 			record_close(&run.record, ret_outcome->result, NULL) >= 0;
-	run_destroy(&run);
 	if (ret_outcome->is_recorded)
 		retain(&run);
 	ret_outcome->status = run_status(&run);
 	snprintf(ret_outcome->run_id, sizeof ret_outcome->run_id, "%s", run.sandbox_id);
+	release(&run);
+	run_destroy(&run);
 	run_done(&run);
 	return ret_outcome->result ? 0 : -ENOMEM;
 }

@@ -129,7 +129,7 @@ int run_send_call(struct run *run)
 	emit_atom(&emit, "call");
 	emit_int(&emit, RUN_REF);
 	emit_atom(&emit, "exec");
-	emit_map(&emit, has_tty ? 8 : 5);
+	emit_map(&emit, has_tty ? 9 : 6);
 	emit_limits(&emit, &run->plan->limits);
 	emit_argv(&emit, setup);
 	emit_atom(&emit, "cwd");
@@ -137,6 +137,7 @@ int run_send_call(struct run *run)
 	emit_atom(&emit, "env");
 	emit_env(&emit, run->env);
 	emit_bool_key(&emit, "stdin", setup->stdin_fd >= 0);
+	emit_bool_key(&emit, "last", true); /* the wall comes down while we learn of it */
 	if (has_tty) {
 		emit_bool_key(&emit, "tty", true);
 		emit_atom(&emit, "rows");
@@ -236,7 +237,9 @@ static int on_ready(struct run *run, const struct term *items, struct csn_error 
 		run->phase_us[PHASE_EXEC] = run->phase_us[PHASE_READY];
 	}
 	/* Now, while the agent starts the command, and not when the command waits for us. */
+	limits_watch(&run->limits, run->wall.pid, run->scratch_dir[0] ? run->scratch_dir : NULL);
 	run_log_lockdown(run);
+	run_log_exec(run);
 	return 0;
 }
 
@@ -455,8 +458,6 @@ void run_take_listener(struct run *run)
 	};
 	int listener = -1, r;
 
-	limits_watch(&run->limits, run->wall.pid, run->scratch_dir[0] ? run->scratch_dir : NULL);
-	setup.scratch_fd = run->limits.scratch_fd;
 	r = fetch(run, &listener);
 	if (r == -EPIPE)
 		return;
@@ -472,7 +473,6 @@ void run_take_listener(struct run *run)
 	run->is_executing = true;
 	run->limits.next_tick_ms = clock_now_ms() + LIMITS_TICK_MS;
 	run->phase_us[PHASE_EXEC] = run_elapsed_us(run, clock_now_us());
-	run_log_exec(run);
 	if (write(run->wall.listeners, "g", 1) != 1)
 		run_lose(run);
 }

@@ -104,6 +104,7 @@ static const struct frame_key exec_args[] = {
 	{ "tag", 't', false, NAME_BYTES, "name by which a detached command is found" },
 	{ "profile", 't', false, NAME_BYTES, "name of the syscall profile; default: `init`'s" },
 	{ "limits", 'm', false, 0, "resource limits of the command", exec_limits },
+	{ "last", 'B', false, 0, "the agent ends by itself after the reply" },
 	{ NULL },
 };
 
