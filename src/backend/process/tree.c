@@ -41,21 +41,23 @@ static const struct {
 };
 
 /*
- * What programs look for in the host's /etc: folders are shown, small files copied (a mount costs
- * more to make and to take down), links stay links. Missing ones are left out.
+ * What programs look for in the host's /etc: folders and large files are shown, small files copied
+ * (a mount costs 15 us to make and to take down, as much as 10 KiB), links stay links. Missing
+ * ones are left out.
  */
 static const struct {
 	const char *name;
 	enum rootfs_kind kind;
+	bool is_file; /* a mount point of that kind */
 } host_etc[] = {
-	{ "alternatives", ROOTFS_BIND },    { "fonts", ROOTFS_BIND },
-	{ "java-11-openjdk", ROOTFS_BIND }, { "java-17-openjdk", ROOTFS_BIND },
-	{ "java-21-openjdk", ROOTFS_BIND }, { "ld.so.conf.d", ROOTFS_BIND },
-	{ "ssl/certs", ROOTFS_BIND },       { "ld.so.cache", ROOTFS_COPY },
-	{ "ld.so.conf", ROOTFS_COPY },      { "localtime", ROOTFS_COPY },
-	{ "mime.types", ROOTFS_COPY },      { "os-release", ROOTFS_COPY },
-	{ "protocols", ROOTFS_COPY },       { "services", ROOTFS_COPY },
-	{ "ssl/openssl.cnf", ROOTFS_COPY }, { "timezone", ROOTFS_COPY },
+	{ "alternatives", ROOTFS_BIND, false },    { "fonts", ROOTFS_BIND, false },
+	{ "java-11-openjdk", ROOTFS_BIND, false }, { "java-17-openjdk", ROOTFS_BIND, false },
+	{ "java-21-openjdk", ROOTFS_BIND, false }, { "ld.so.conf.d", ROOTFS_BIND, false },
+	{ "ssl/certs", ROOTFS_BIND, false },       { "ld.so.cache", ROOTFS_BIND, true },
+	{ "mime.types", ROOTFS_BIND, true },       { "ld.so.conf", ROOTFS_COPY, true },
+	{ "localtime", ROOTFS_COPY, true },        { "os-release", ROOTFS_COPY, true },
+	{ "protocols", ROOTFS_COPY, true },        { "services", ROOTFS_COPY, true },
+	{ "ssl/openssl.cnf", ROOTFS_COPY, true },  { "timezone", ROOTFS_COPY, true },
 };
 
 static const char *const devices[] = { "null", "zero", "full", "random", "urandom", "tty" };
@@ -158,6 +160,7 @@ static void add_etc(struct filling *f)
 		} else if (host && errno == EINVAL) {
 			item = add(f, host_etc[i].kind, host + 1, host);
 			item->is_optional = item->is_system = true;
+			item->is_file = host_etc[i].is_file;
 		}
 	}
 }
