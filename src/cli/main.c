@@ -5,8 +5,10 @@
  * its own, named after the command.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "cli/cli.h"
@@ -88,12 +90,25 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 	return status;
 }
 
+/*
+ * A number among the first three that the caller closed would go to the next file opened, a socket
+ * or a group's folder, and be taken for a standard stream. It is filled with what fails as a
+ * closed one does: reading fails on the first, writing on the others.
+ */
+static void fill_standard_fds(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
 	static char help[] = "help", version[] = "version";
 	const struct cli_command *command;
 	int words;
 
+	fill_standard_fds();
 	if (argc < 2) {
 		cli_print_help(NULL, true);
 		return CLI_USAGE;

@@ -51,10 +51,18 @@ static bool wants_tty(const struct cli_options *options)
 	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO);
 }
 
-/* A closed stdin stays closed for us: a number that another file took must not be read. */
+/* Descriptor `fd`, or -1 where the caller closed it: main() filled its number with what fails. */
+static int unless_closed(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	int wrong = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+
+	return flags < 0 || (flags & O_ACCMODE) == wrong ? -1 : fd;
+}
+
 static int open_stdin(const struct cli_options *options, int *ret_fd, struct csn_error *err)
 {
-	int fd = STDIN_FILENO;
+	int fd = unless_closed(STDIN_FILENO);
 
 	if (options->stdin_file) {
 		fd = open(options->stdin_file, O_RDONLY | O_CLOEXEC);
@@ -62,7 +70,7 @@ static int open_stdin(const struct cli_options *options, int *ret_fd, struct csn
 			return csn_fail(err, -errno, "stdin", "cannot read %s: %m",
 					options->stdin_file);
 	}
-	*ret_fd = fcntl(fd, F_GETFL) < 0 ? -1 : fd;
+	*ret_fd = fd;
 	return 0;
 }
 
@@ -143,8 +151,8 @@ static int execute(const struct cli *cli, const struct plan *plan, const char *c
 		.cwd = cwd,
 		.host_cwd = policy->project.cwd,
 		.caller_env = (const char *const *)environ,
-		.stdout_fd = is_piped ? -1 : STDOUT_FILENO,
-		.stderr_fd = is_piped ? -1 : STDERR_FILENO,
+		.stdout_fd = is_piped ? -1 : unless_closed(STDOUT_FILENO),
+		.stderr_fd = is_piped ? -1 : unless_closed(STDERR_FILENO),
 		.tty_fd = -1,
 		.run_root = cli->options.no_record ? NULL : policy->project.run_root,
 		.tags = cli->options.tags.items,
