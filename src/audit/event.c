@@ -15,9 +15,9 @@ static const struct {
 } events[EVENT_COUNT] = {
 	[EVENT_RUN_STARTED] = { "RunStarted",
 				"A run begins: `command`, `tier`, `backend`, `runtime`, `image`, "
-				"`mounts`, `network`, `permission_mode` (unattended: nobody is "
-				"asked inside; approved: a person was, before the start), "
-				"`limits`, `env_passed` (names only), `policy` with its digest.",
+				"`mounts`, `network`, `permission_mode` (none: nobody is asked; "
+				"approval: a person was, before the start), `limits`, "
+				"`env_passed` (names only), `policy_sha256`.",
 				false },
 	[EVENT_LOCKDOWN_STEP] = { "LockdownStep",
 				  "One step of building the wall was done: `step`, and `why` "
@@ -28,8 +28,9 @@ static const struct {
 			  "variable, network) and by which flag or line of the policy.",
 			  true },
 	[EVENT_POLICY_OVERRIDE] = { "PolicyOverride",
-				    "The policy file changed a default: `key`, `old`, `new`, the "
-				    "file's digest.",
+				    "The policy file changed a default: `what`, `old`, `now`, "
+				    "`where` "
+				    "(its line), the file's `digest`.",
 				    true },
 	[EVENT_EXEC_STARTED] = { "ExecStarted",
 				 "A command is about to be executed: `command`, `cwd`.", false },
@@ -47,7 +48,7 @@ static const struct {
 	[EVENT_WORKER_EVENT] = { "WorkerEvent",
 				 "What a job's worker reported through its descriptor.", false },
 	[EVENT_RUN_EXITED] = { "RunExited",
-			       "The run ended: `termination`, `usage`, the exit `status` told to "
+			       "The run ended: `termination`, the exit `status` told to "
 			       "the caller, and again `tier`, `runtime`, `image`, the effective "
 			       "`mounts`, `network`, `permission_mode`, `env_passed`.",
 			       false },

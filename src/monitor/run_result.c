@@ -216,11 +216,12 @@ static json_t *terms_json(const struct run *run)
 {
 	const struct plan *plan = run->plan;
 
-	return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s}", "tier", plan_tier_name(plan->tier),
+	return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:o}", "tier", plan_tier_name(plan->tier),
 			 "runtime", run->backend ? run->backend->runtime : "none", "image",
 			 text_or_null(plan->image), "mounts", mounts_json(plan), "network",
 			 plan_network_name(plan->network), "permission_mode",
-			 plan->needs_approval ? "approval" : "none");
+			 plan->needs_approval ? "approval" : "none", "env_passed",
+			 texts(run->passed));
 }
 
 static void log_terms(struct run *run, enum audit_event event, json_t *more)
@@ -237,9 +238,9 @@ void run_log_start(struct run *run)
 {
 	log_notes(run);
 	log_terms(run, EVENT_RUN_STARTED,
-		  json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "run_id", run->sandbox_id, "backend",
-			    run->backend->name, "env_passed", texts(run->passed), "command",
-			    command_json(run->setup), "limits", limits_json(run), "policy_sha256",
+		  json_pack("{s:s, s:s, s:o, s:o, s:o}", "run_id", run->sandbox_id, "backend",
+			    run->backend->name, "command", command_json(run->setup), "limits",
+			    limits_json(run), "policy_sha256",
 			    text_or_null(run->plan->policy_sha256)));
 }
 
