@@ -239,9 +239,12 @@ static int apply_landlock(struct launch *launch, struct csn_error *err)
 	r = landlock_allow(ruleset_fd, launch->landlock_abi, launch->agent_fd, LANDLOCK_READ);
 	if (r == -EBADFD) /* a sealed copy in memory: on no mount, so no rule is needed */
 		r = 0;
-	for (size_t i = 0; r >= 0 && i < launch->rule_count; i++)
-		r = landlock_allow_path(ruleset_fd, launch->landlock_abi, launch->rules[i].path,
-					launch->rules[i].grant);
+	for (size_t i = 0; r >= 0 && i < launch->rule_count; i++) {
+		const struct launch_rule *rule = &launch->rules[i];
+
+		r = (rule->is_plain ? landlock_allow_plain : landlock_allow_path)(
+			ruleset_fd, launch->landlock_abi, rule->path, rule->grant);
+	}
 	if (r >= 0)
 		r = landlock_enter(ruleset_fd);
 	return r < 0 ? csn_fail(err, r, "landlock", "cannot restrict files") : 0;
@@ -358,12 +361,22 @@ const struct launch_step launch_local_steps[] = {
 };
 /* clang-format on */
 
-int launch_allow(struct launch *launch, const char *path, enum landlock_grant grant)
+static int add_rule(struct launch *launch, const struct launch_rule *rule)
 {
 	if (launch->rule_count == LAUNCH_RULES)
 		return -E2BIG;
-	launch->rules[launch->rule_count++] = (struct launch_rule){ path, grant };
+	launch->rules[launch->rule_count++] = *rule;
 	return 0;
+}
+
+int launch_allow(struct launch *launch, const char *path, enum landlock_grant grant)
+{
+	return add_rule(launch, &(struct launch_rule){ path, grant, false });
+}
+
+int launch_allow_plain(struct launch *launch, const char *path, enum landlock_grant grant)
+{
+	return add_rule(launch, &(struct launch_rule){ path, grant, true });
 }
 
 void launch_limit(struct launch *launch, int resource, uint64_t value)

@@ -26,6 +26,7 @@ enum { LAUNCH_RULES = 1024, LAUNCH_UID = 1000, LAUNCH_GID = 1000 };
 struct launch_rule {
 	const char *path; /* as seen inside; a missing one is skipped */
 	enum landlock_grant grant;
+	bool is_plain; /* untrusted code may have made it: links are not followed */
 };
 
 struct launch_limit {
@@ -71,6 +72,8 @@ extern const struct launch_step launch_local_steps[]; /* no wall: clocks and cap
 
 /* Adds a Landlock rule. 0, or -E2BIG when the table is full. */
 int launch_allow(struct launch *launch, const char *path, enum landlock_grant grant);
+/* The same for a name in a folder that untrusted code wrote: skipped if it is a symbolic link. */
+int launch_allow_plain(struct launch *launch, const char *path, enum landlock_grant grant);
 
 /* Adds an rlimit (soft and hard, never above what the caller has). */
 void launch_limit(struct launch *launch, int resource, uint64_t value);

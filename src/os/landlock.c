@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <linux/openat2.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "os/sys.h"
 
 #define READ_FILE LANDLOCK_ACCESS_FS_READ_FILE
 #define WRITE_FILE LANDLOCK_ACCESS_FS_WRITE_FILE
@@ -106,6 +108,21 @@ int landlock_allow_path(int ruleset_fd, int abi, const char *path, enum landlock
 	if (fd < 0)
 		return errno == ENOENT || errno == EACCES ? 0 : -errno;
 	return landlock_allow(ruleset_fd, abi, fd, grant);
+}
+
+int landlock_allow_plain(int ruleset_fd, int abi, const char *path, enum landlock_grant grant)
+{
+	_cleanup_fd_ int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
+	struct stat st;
+
+	if (fd == -ENOENT || fd == -EACCES || fd == -ELOOP)
+		return 0;
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	/* O_PATH with O_NOFOLLOW opens the link itself. */
+	return S_ISLNK(st.st_mode) ? 0 : landlock_allow(ruleset_fd, abi, fd, grant);
 }
 
 int landlock_enter(int ruleset_fd)

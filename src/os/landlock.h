@@ -39,6 +39,12 @@ int landlock_allow(int ruleset_fd, int abi, int fd, enum landlock_grant grant);
  * (returns 0). */
 int landlock_allow_path(int ruleset_fd, int abi, const char *path, enum landlock_grant grant);
 
+/*
+ * The same for a name that untrusted code may have made: one that is a symbolic link, or leads
+ * through one, is skipped. A rule on a link is a rule on whatever it points to.
+ */
+int landlock_allow_plain(int ruleset_fd, int abi, const char *path, enum landlock_grant grant);
+
 /* The calling process takes the rules on. Needs no_new_privs. Where the kernel can (ABI 7), neither
  * its denials nor those of domains made inside reach the audit log, which a program could fill:
  * docs/decisions/landlock-audit.md. */

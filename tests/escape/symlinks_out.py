@@ -21,6 +21,7 @@ def attack():
 def host(case):
     from hosts import picture
     (case.outside / "file").write_text("csn-secret-value")
+    (case.ws / ".env").write_text("hidden: walls that grant its neighbours one by one must not follow them")
     for name, to in (("to-file", case.outside / "file"), ("to-folder", case.outside), ("to-home", case.home),
                      ("to-shadow", "/etc/shadow"), ("to-root-home", "/root"), ("relative", "../outside/file")):
         (case.ws / name).symlink_to(to)
