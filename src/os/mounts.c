@@ -26,7 +26,7 @@ static int set_attr(int dir_fd, const char *path, unsigned flags, struct mount_a
 
 int mounts_set(int tree_fd, uint64_t attributes)
 {
-	struct mount_attr attr = { .attr_set = attributes };
+	struct mount_attr attr = { .attr_set = attributes, .propagation = MS_PRIVATE };
 
 	return set_attr(tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr);
 }

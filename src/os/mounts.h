@@ -15,7 +15,12 @@
  * Descriptor or -errno. */
 int mounts_clone(int dir_fd, const char *path);
 
-/* Sets MOUNT_ATTR_* flags on a whole detached tree. 0 or -errno. */
+/*
+ * Sets MOUNT_ATTR_* flags on a whole detached tree, and cuts it off from the mounts it was cloned
+ * from. Without that a clone made in a shared tree (every systemd host's) stays its peer: what the
+ * sandbox mounts on it appears on the host and stays there, and what the host mounts later appears
+ * inside without the flags. 0 or -errno.
+ */
 int mounts_set(int tree_fd, uint64_t attributes);
 
 /* The same for one attached mount, not what is mounted beneath it. */

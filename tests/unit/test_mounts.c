@@ -52,6 +52,26 @@ static void clone_set_attach(void)
 	CHECK(make_file("source/new") == 0 && make_file("source/sub/new") == 0);
 }
 
+/* On a shared tree a clone is the source's peer until it is cut off: mounts would go both ways. */
+static void cut_off(void)
+{
+	int tree;
+
+	make_source();
+	CHECK(mkdir("target", 0755) == 0);
+	CHECK(mount(NULL, "/mnt", NULL, MS_SHARED | MS_REC, NULL) == 0);
+	CHECK(mkdir("source/plain", 0755) == 0 && mkdir("source/late", 0755) == 0);
+	tree = mounts_clone(AT_FDCWD, "source");
+	CHECK(tree >= 0 && mounts_set(tree, MOUNT_ATTR_NOSUID) == 0);
+	CHECK(mounts_attach(tree, AT_FDCWD, "target") == 0);
+	CHECK(mount("none", "target/plain", "tmpfs", 0, NULL) == 0);
+	CHECK(make_file("target/plain/inside") == 0);
+	CHECK(exists("target/plain/inside") && !exists("source/plain/inside"));
+	CHECK(mount("none", "source/late", "tmpfs", 0, NULL) == 0);
+	CHECK(make_file("source/late/host") == 0);
+	CHECK(exists("source/late/host") && !exists("target/late/host"));
+}
+
 static void set_one(void)
 {
 	make_source();
@@ -221,6 +241,7 @@ static const struct tap_test tests[] = {
 	BOTH_ROWS(attach_refused, "a place that is missing or of another kind is refused"),
 	BOTH_ROWS(new_file_system, "a new file system has its options and flags"),
 	BOTH_ROWS(pivot, "after the pivot there is no way back"),
+	{ "a tree is cut off from what it was cloned from", cut_off },
 	{ "ids are mapped through a namespace", idmap },
 	{ "the host's file systems are not mapped (ordinary user)", idmap_refused },
 };
