@@ -64,7 +64,9 @@ static int try_uid_0(void)
 
 static int try_gid_0(void)
 {
-	return (int)syscall(SYS_setresgid, 0, 0, 0);
+	/* A caller whose own group is 0 (OpenShift gives its containers that) has nothing to
+	 * regain. */
+	return getgid() == 0 ? -1 : (int)syscall(SYS_setresgid, 0, 0, 0);
 }
 
 static int try_caps(void)
