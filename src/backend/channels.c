@@ -61,6 +61,7 @@ void channels_fill(const struct channels *channels, const struct plan *plan,
 		launch_limit(launch, RLIMIT_DATA, how->data_bytes);
 	if (limits->cpu_milli != PLAN_UNLIMITED)
 		launch->cpu_count = (unsigned)((limits->cpu_milli + 999) / 1000);
+	launch->cpu_first = (unsigned)getpid();
 	memcpy(launch->agent_enter, how->agent_enter, sizeof launch->agent_enter);
 	memcpy(launch->cmd_enter, how->cmd_enter, sizeof launch->cmd_enter);
 	launch->landlock_abi = landlock_abi();

@@ -25,7 +25,8 @@
 #include "os/profile.h"
 #include "os/sys.h"
 
-enum { AGENT_FD = AGENT_FD_END, ERROR_FD, KEPT_FDS, HIGH_FD = 100 };
+/* Kept ones wait above all places; no higher, since the caller may have few descriptors. */
+enum { AGENT_FD = AGENT_FD_END, ERROR_FD, KEPT_FDS, HIGH_FD = KEPT_FDS };
 
 static int await_maps(struct launch *launch, struct csn_error *err)
 {
@@ -154,22 +155,24 @@ static int enter_root(struct launch *launch, struct csn_error *err)
 	return rootfs_enter(&launch->rootfs, err);
 }
 
-/* Keeps the first `cpu_count` CPUs that the caller may use, so that nproc tells the truth. */
+/* Keeps `cpu_count` of the CPUs that the caller may use, so that nproc tells the truth. Neighbours
+ * begin at different ones: if all took the first, they would share it while others idle. */
 static int choose_cpus(struct launch *launch, struct csn_error *err)
 {
 	cpu_set_t allowed, chosen;
-	unsigned left = launch->cpu_count;
+	unsigned left = launch->cpu_count, count;
 
 	if (left == 0)
 		return 0;
 	if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
 		return csn_fail(err, -errno, "cpus", "cannot read the CPU affinity: %m");
 	CPU_ZERO(&chosen);
-	for (int cpu = 0; cpu < CPU_SETSIZE && left > 0; cpu++)
-		if (CPU_ISSET(cpu, &allowed)) {
+	count = (unsigned)CPU_COUNT(&allowed);
+	left = left < count ? left : count;
+	for (unsigned nth = 0, cpu = 0; nth < count && cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &allowed) &&
+		    (nth++ + count - launch->cpu_first % count) % count < left)
 			CPU_SET(cpu, &chosen);
-			left--;
-		}
 	if (sched_setaffinity(0, sizeof chosen, &chosen) < 0)
 		return csn_fail(err, -errno, "cpus", "cannot set the CPU affinity: %m");
 	return 0;

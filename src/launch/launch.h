@@ -45,6 +45,7 @@ struct launch {
 	bool is_loopback_up;
 	uid_t private_uid;   /* without a user namespace: the id to become, 0: stay who we are */
 	unsigned cpu_count;  /* affinity to this many of the allowed CPUs; 0: all */
+	unsigned cpu_first;  /* and from which on, of the allowed ones, modulo their number */
 	const char *workdir; /* agent's own working directory */
 	char *const *agent_argv;
 	int agent_enter[AGENT_FD_ENTER_COUNT]; /* files of the agent's control groups, -1: none */
