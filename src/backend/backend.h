@@ -71,8 +71,11 @@ struct backend {
 	const char *profile; /* syscall profile of its commands, "none" for no filter; "-reads" is
 				added to trace reads */
 	const struct launch_step *steps; /* its lockdown, for the audit log; NULL: none of ours */
-	bool has_view;                   /* paths inside are its own; false: they are the host's */
-	bool is_contained;               /* the end of its first process ends every other */
+	/* May commands read this path of the system? For a wall without a view of its own; NULL:
+	 * none of it is known. */
+	bool (*shows)(const char *path);
+	bool has_view;     /* paths inside are its own; false: they are the host's */
+	bool is_contained; /* the end of its first process ends every other */
 	void (*probe)(struct backend_report *ret_report);
 	/* Tries what probe() only reads: asked before a weaker wall of the same tier is taken, and
 	 * by doctor. 0 or -errno; NULL: nothing to try. */

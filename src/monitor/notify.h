@@ -47,6 +47,10 @@ struct notify_setup {
 	struct violations *violations; /* borrowed: where facts go */
 	/* Workspace-relative, NULL-terminated, borrowed; NULL: none. The landlock wall's only. */
 	const char *const *hidden;
+	/* Of a wall without a view of its own: does it let this path of the system be read? NULL:
+	 * no path. And host folders that it shows besides, as `hidden`. */
+	bool (*shows)(const char *path);
+	const char *const *toolchains;
 	uid_t as_uid;   /* the command's uid and gid where they are not ours; 0: ours */
 	int scratch_fd; /* O_PATH of the scratch mount or folder, borrowed; -1: looked up inside */
 	/* The rule that decides a call; NULL stands for profile_decide(). For tests. */

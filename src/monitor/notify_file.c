@@ -69,12 +69,15 @@ static void record_write(struct call *call, const struct place *blamed, const st
 
 static void record_read(struct call *call, const struct place *place)
 {
+	const struct plan_workspace *workspace = &call->notify->setup.plan->workspace;
 	struct fact fact;
 
 	call_fact(call, FACT_FILESYSTEM_READ, &fact);
 	put_name(place, fact.detail.path, sizeof fact.detail.path);
 	fact_print(fact.rule, sizeof fact.rule, "%s",
-		   place->exists ? "workspace.hide" : "built-in: not in view");
+		   workspace->host && path_is_beneath(fact.detail.path, workspace->at)
+			   ? "workspace.hide"
+			   : "built-in: not in view");
 	fact.is_certain = false;
 	call_record(call, &fact);
 }

@@ -533,6 +533,8 @@ bool place_is_shown(const struct call *call, const struct place *place)
 
 	if (place_name(place, name, sizeof name) < 0)
 		return true;
+	if (!call->notify->setup.has_own_view && !is_probe(name) && !view_shows(call, place, name))
+		return false;
 	if (place->exists) {
 		if (!workspace->host || !workspace->hide || !path_is_beneath(name, workspace->at))
 			return true;

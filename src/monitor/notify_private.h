@@ -200,5 +200,11 @@ bool place_is_hidden(const struct call *call, const char *name);
 /* Is it on the sandbox's own scratch? For sockets: nobody outside can have made it. */
 bool place_is_scratch(const struct call *call, const struct place *place);
 
-/* Does the view show where it should be? False: the first folder of the path is missing. */
+/* Does the view show where it should be? False: the first folder of the path is missing, the plan
+ * hides it, or the wall without a view of its own denies it. */
 bool place_is_shown(const struct call *call, const struct place *place);
+
+/* ---- the host's tree as a view (notify_view.c) -------------------------------------------- */
+
+/* May `place`, whose name is `name`, be read behind a wall without a view of its own? */
+bool view_shows(const struct call *call, const struct place *place, const char *name);

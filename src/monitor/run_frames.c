@@ -452,6 +452,8 @@ void run_take_listener(struct run *run)
 		.profile = profile_for(run),
 		.violations = &run->violations,
 		.hidden = run->hidden,
+		.shows = run->backend->shows,
+		.toolchains = run->toolchains,
 		.as_uid = geteuid() == 0 ? run->wall.kernel_uid : 0,
 		.scratch_fd = run->limits.scratch_fd,
 		.has_own_view = run->backend->has_view,

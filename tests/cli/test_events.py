@@ -176,13 +176,34 @@ def test_a_hidden_file(far_box, wall):
 
 
 @pytest.mark.parametrize("path", ["/home/bob/.ssh/id_rsa", "/root/.ssh/id_rsa", "{other}"])
-def test_what_is_not_in_view(far_box, path):
+def test_what_is_not_in_view(far_box, wall, path):
     other = far_box.file(far_box.base / "other" / "key", "secret")
     path = path.format(other=other)
-    run = far_box.python(attempts(f"for n in range(4): deny(open, {path!r})"), policy="version: 1\n" + READS)
+    run = far_box.python(attempts(f"for n in range(4): deny(open, {path!r})"), policy=wall + READS)
     fact = only(run, "FilesystemReadViolation", "seccomp")
     assert fact["detail"]["path"] == path and fact["rule"] == "built-in: not in view" and fact["certain"] is False, fact
     assert fact["count"] == 4 and "--mount" in fact["say"] and path in fact["say"], fact
+
+
+def test_folders_are_read_too(far_box, wall):
+    far_box.file(far_box.base / "other" / "key", "secret")
+    run = far_box.python(attempts(f"deny(os.listdir, '{far_box.base}/other')"), policy=wall + READS)
+    assert only(run, "FilesystemReadViolation", "seccomp")["detail"]["path"] == f"{far_box.base}/other", run
+
+
+def test_what_is_lent_is_in_view(far_box, wall):
+    """Workspace, mounts, scratch, system, and looking for a file in the folders above."""
+    data = far_box.file(far_box.home / "data" / "f", "x").parent
+    above = f"{far_box.base}/none.toml" if is_landlock(wall) else "/none.toml"
+    run = far_box.python(attempts(f"""
+for path in ("{data}/f", "/etc/hostname", os.environ["TMPDIR"], "{above}", "/sys/devices/system/cpu/online"):
+    deny(os.open, path, os.O_RDONLY)
+with open(os.environ["TMPDIR"] + "/x", "w+") as file:
+    os.unlink(file.name)
+    open(f"/dev/fd/{{file.fileno()}}").close()
+open("/dev/stdin").close()
+"""), policy=wall + READS + f"mounts: [{{host: {data}, at: {data}}}]\n")
+    assert run.status == 0 and run.facts == [], run
 
 
 INNOCENT = {

@@ -36,6 +36,14 @@ static const struct {
 	{ "/dev/ptmx", LANDLOCK_DEVICE },
 };
 
+static bool landlock_shows(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(system_rules); i++)
+		if (path_is_beneath(path, system_rules[i].path))
+			return true;
+	return false;
+}
+
 struct granting {
 	struct launch *launch;
 	struct arena *arena;
@@ -196,6 +204,7 @@ const struct backend landlock_backend = {
 	.runtime = "landlock",
 	.profile = "landlock",
 	.steps = launch_landlock_steps,
+	.shows = landlock_shows,
 	.probe = landlock_probe,
 	.start = landlock_start,
 };
