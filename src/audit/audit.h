@@ -209,7 +209,8 @@ int record_retain(int root_fd, const struct retention *bounds, struct csn_error 
 
 /*
  * Is it time for record_retain()? For the end of a run: one fstat() instead of a walk over all
- * runs. True when there are an eighth more runs than bounds allow, and for one run in 64.
+ * runs. True for one run in eight when there are an eighth more runs than bounds allow, and for one
+ * run in 64.
  */
 bool record_retain_is_due(int root_fd, const struct retention *bounds, const char *run_id);
 

@@ -116,15 +116,21 @@ int record_retain(int root_fd, const struct retention *bounds, struct csn_error 
 	return first < 0 ? first : removed;
 }
 
+/*
+ * Records that retention must leave (kept ones, those of killed monitors) count as links too: so
+ * many links make it due for one run in eight only, or every run would walk over all records.
+ */
 bool record_retain_is_due(int root_fd, const struct retention *bounds, const char *run_id)
 {
 	uint64_t many = bounds->runs + bounds->runs / 8 + 2;
 	size_t size = strlen(run_id);
 	struct stat st;
 
+	if (size < 2)
+		return false;
 	/* A folder has a link for itself, one from above and one from each folder in it. */
 	if (fstat(root_fd, &st) == 0 && (uint64_t)st.st_nlink > many)
-		return true;
+		return strchr("08", run_id[size - 1]) != NULL;
 	/* Age and bytes, and file systems that do not count: one run in 64. */
-	return size > 2 && strchr("048c", run_id[size - 1]) && run_id[size - 2] == '0';
+	return strchr("048c", run_id[size - 1]) && run_id[size - 2] == '0';
 }

@@ -77,7 +77,7 @@ static int clone_source(struct rootfs_item *item, struct csn_error *err)
 		return csn_fail(err, fd, STAGE, "cannot take a view of %s: %m", item->source);
 	}
 	item->fd = fd;
-	r = item->attributes ? mounts_set(fd, item->attributes) : 0;
+	r = mounts_set(fd, item->attributes); /* without a flag too: it also cuts the tree off */
 	if (r < 0) {
 		errno = -r;
 		return csn_fail(err, r, STAGE, "cannot set mount flags on %s: %m", item->source);

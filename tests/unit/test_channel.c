@@ -209,8 +209,27 @@ static void deaf_agent(void)
 	CHECK(r == -E2BIG && sent < 600 && channel_wants_out(&channel));
 	close(agent);
 	signal(SIGPIPE, SIG_IGN);
-	CHECK(channel_flush(&channel) == -EPIPE && channel.is_ended);
+	CHECK(channel_flush(&channel) == -EPIPE && channel.is_unheard);
 	CHECK(!channel_wants_out(&channel));
+}
+
+/* An agent that answers and goes: what it said counts, though nobody hears us any more. */
+static void last_words(void)
+{
+	struct emit emit;
+
+	start();
+	emit = channel_frame(&channel);
+	emit_atom(&emit, "stop");
+	CHECK(channel_send(&channel, &emit) == 0 && channel_flush(&channel) == 0);
+	SEND(GOOD);
+	close(agent); /* with our frame unread: the kernel calls that a reset */
+	signal(SIGPIPE, SIG_IGN);
+	emit = channel_frame(&channel);
+	emit_atom(&emit, "stop");
+	CHECK(channel_send(&channel, &emit) == 0 && channel_flush(&channel) == -EPIPE);
+	CHECK(read_once() == 0 && seen == 1 && !channel.is_ended);
+	CHECK(read_once() == 0 && channel.is_ended && !channel.is_broken);
 }
 
 static const struct tap_test tests[] = {
@@ -223,6 +242,7 @@ static const struct tap_test tests[] = {
 	{ "the end of the stream", ends },
 	{ "frames to the agent", writes },
 	{ "an agent that does not read", deaf_agent },
+	{ "an agent that answers and goes", last_words },
 };
 
 TAP_MAIN(tests)

@@ -510,7 +510,10 @@ static void test_due(void)
 		snprintf(id, sizeof id, "20260102-030405-abcdef12345%x", i);
 		CHECK(mkdirat(root_fd, id, 0700) == 0);
 	}
-	CHECK(record_retain_is_due(root_fd, &bounds, "20260102-030405-abcdef123456"));
+	CHECK(record_retain_is_due(root_fd, &bounds, "20260102-030405-abcdef123458"));
+	CHECK(record_retain_is_due(root_fd, &bounds, "20260102-030405-abcdef123450"));
+	/* Not each one, or records that must stay make every run walk over all. */
+	CHECK(!record_retain_is_due(root_fd, &bounds, "20260102-030405-abcdef123456"));
 }
 
 /* ---- hostile folders
