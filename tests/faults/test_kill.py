@@ -153,7 +153,7 @@ def test_leader_killed(watched, policy):
 def test_cleaner_killed(watched, policy):
     """The run does not need it, and takes its own things away."""
     process = up(watched, "echo up; sleep 0.3; exit 6", policy=policy, flags=flags_for(policy))
-    cleaner = killing.cleaner_of(process.pid)
+    cleaner = wait_for(lambda: killing.cleaner_of(process.pid))  # its name comes a little after it
     if not cleaner:
         pytest.skip("a cleaner: this run needs none")
     killing.kill(cleaner)
@@ -198,7 +198,7 @@ def test_killed_in_a_storm_of_forks(watched):
 def test_monitor_and_cleaner_killed(watched):
     """Then only the kernel is left to end the sandbox; the groups go with a later start."""
     process = up(watched, policy="version: 1\n")
-    cleaner = killing.cleaner_of(process.pid)
+    cleaner = wait_for(lambda: killing.cleaner_of(process.pid))  # its name comes a little after it
     for pid in filter(None, (process.pid, cleaner)):
         killing.kill(pid, signal.SIGSTOP)
     for pid in filter(None, (cleaner, process.pid)):
