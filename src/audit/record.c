@@ -22,6 +22,7 @@
 #include "audit/list.h"
 #include "audit/manifest.h"
 #include "audit/verify.h"
+#include "base/clock.h"
 #include "base/fd.h"
 
 enum { OPEN_CHAIN = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, ID_TRIES = 8 };
@@ -31,9 +32,8 @@ enum { OPEN_CHAIN = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, ID_T
 int record_make_id(char *ret_id, size_t size)
 {
 	unsigned char bytes[4];
+	char when[CLOCK_STAMP];
 	struct timespec now;
-	char when[20];
-	struct tm tm;
 	ssize_t n;
 
 	if (size < RUN_ID_SIZE)
@@ -42,8 +42,7 @@ int record_make_id(char *ret_id, size_t size)
 	if (n != (ssize_t)sizeof bytes)
 		return n < 0 ? -errno : -EIO;
 	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
-	strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm);
+	clock_stamp((int64_t)now.tv_sec * 1000, when);
 	snprintf(ret_id, size, "%s-%04x%02x%02x%02x%02x", when,
 		 (unsigned)(now.tv_nsec * 65536 / 1000000000) & 0xffff, bytes[0], bytes[1],
 		 bytes[2], bytes[3]);

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -57,20 +56,16 @@ static int check_hard(const struct limits *limits, const struct cgroup_probe *pr
  * belongs to nobody, or to a cleaner that removes it too. The id begins with the time of its
  * making; a group this young may not be locked yet.
  */
-enum { YOUNG_S = 10, STAMP_SIZE = 15 };
+enum { YOUNG_MS = 10000, STAMP_SIZE = CLOCK_STAMP - 1 };
 
 static bool is_alive(const char *id, void *data)
 {
 	const struct cgroup_probe *probe = data;
-	char path[CGROUP_PATH + 80], now[32];
-	int64_t wall_ms = clock_wall_ms() - YOUNG_S * 1000;
-	time_t seconds = wall_ms / 1000;
-	struct tm tm;
+	char path[CGROUP_PATH + 80], grown[CLOCK_STAMP];
 	bool is_free = false;
 
-	gmtime_r(&seconds, &tm);
-	strftime(now, sizeof now, "%Y%m%d-%H%M%S", &tm);
-	if (strlen(id) < STAMP_SIZE || strncmp(id, now, STAMP_SIZE) > 0)
+	clock_stamp(clock_wall_ms() - YOUNG_MS, grown);
+	if (strlen(id) < STAMP_SIZE || strncmp(id, grown, STAMP_SIZE) > 0)
 		return true;
 	for (int i = 0; i < CGROUP_CONTROLLERS && !is_free; i++) {
 		_cleanup_fd_ int fd = -1;

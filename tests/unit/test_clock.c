@@ -33,6 +33,28 @@ static void test_format(void)
 	}
 }
 
+/* The calendar is the C library's, over 400 years on both sides of 1970 and at random. */
+static void test_calendar(void)
+{
+	uint64_t seed = 1;
+
+	for (int i = 0; i < 200000; i++) {
+		char ours[CLOCK_STAMP], theirs[CLOCK_STAMP];
+		struct tm tm;
+		time_t when;
+
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		when = i < 150000 ? (time_t)(i - 75000) * 86400 * 2
+				  : (time_t)(seed >> 16) % 253402300800;
+		gmtime_r(&when, &tm);
+		if (tm.tm_year + 1900 > 9999 || tm.tm_year + 1900 < 1000)
+			continue;
+		strftime(theirs, sizeof theirs, "%Y%m%d-%H%M%S", &tm);
+		clock_stamp((int64_t)when * 1000, ours);
+		CHECK_STR(ours, theirs);
+	}
+}
+
 /* Beyond four digits of a year the text is not true, but it has its shape and its bounds. */
 static void test_far(void)
 {
@@ -80,6 +102,7 @@ static void test_wall(void)
 static const struct tap_test tests[] = {
 	{ "RFC 3339 with milliseconds, in UTC", test_format },
 	{ "far times stay in shape", test_far },
+	{ "the calendar is the C library's", test_calendar },
 	{ "the clock of deadlines never goes back", test_monotonic },
 	{ "the wall clock is the machine's", test_wall },
 };
