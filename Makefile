@@ -4,6 +4,7 @@
 #   make            build/caisson and build/caisson-agent
 #   make demo       what it does, in a throw-away folder
 #   make test       every test
+#   make test-vm    control groups v2, AppArmor, older kernels, in guests: docs/testing-vm.md, 6 to 10 minutes
 #   make check      the rules of the house: sizes, rooms, form, banned calls, docs
 #   make bench      times against the peers that are installed
 #   make fuzz       replays the corpora; FUZZ_SECONDS=60 searches, with clang, that long per target
@@ -18,7 +19,7 @@ FUZZ_SECONDS ?= 0
 PYTHON ?= /usr/bin/python3
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test check bench fuzz soak install uninstall clean
+.PHONY: all demo test test-vm check bench fuzz soak install uninstall clean
 
 # One word per job, so that `make V=1` shows what runs.
 Q = $(if $(V),,@)
@@ -55,6 +56,10 @@ demo:
 test:
 	$(call build,test)
 	$(Q)BUILD="$$(readlink -f "$(BUILD)")" PYTHON=$(PYTHON) tools/test
+
+test-vm:
+	$(call build,test)
+	$(Q)BUILD=$(BUILD) tests/vm/run --all
 
 check:
 	$(call setup,check)

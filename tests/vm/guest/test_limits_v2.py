@@ -48,7 +48,7 @@ def test_what_is_written(place):
     """The kernel's own files say what was asked for, and who is in which group."""
     process = place.box.start("sleep", "60", flags=["--memory", "128MiB", "-l", "processes=20", "--cpus", "0.5"])
     cmd = place.cmd()
-    wait_for(lambda: (cmd / "cgroup.procs").read_text(), 20)
+    assert wait_for(lambda: any("sleep" in read(f"/proc/{pid}/cmdline") for pid in (cmd / "cgroup.procs").read_text().split()), 20)
     found = {name: (cmd / name).read_text().strip() for name in ("memory.max", "memory.swap.max", "pids.max", "cpu.max")}
     assert found == {"memory.max": str(128 << 20), "memory.swap.max": "0", "pids.max": "20", "cpu.max": "50000 100000"}
     assert int((cmd.parent / "memory.max").read_text()) == 192 << 20
@@ -78,7 +78,7 @@ def test_memory_of_a_helper(place):
 
 def test_memory_in_shared_memory(place):
     """Pages that no process maps: nothing but a controller sees them."""
-    run = place.box.sh("head -c 300M /dev/zero >/dev/shm/x; echo survived", flags=["--memory", "96MiB"],
+    run = place.box.sh("head -c 300M /dev/zero >/dev/shm/x && echo survived", flags=["--memory", "96MiB"],
                        policy="version: 1\nscratch: {size: 1GiB}\nlimits: {memory: 2GiB}\n")
     assert (run.status, run.reason) == (137, "memory") and "survived" not in run.text, run
     nothing_left(place)

@@ -14,7 +14,8 @@ BUS = f"/run/user/{TESTER}/bus"
 
 
 def scopes():
-    return [str(path) for path in MANAGER.rglob("caisson-*.scope")] if MANAGER.exists() else []
+    return [f"{folder}/{name}" for folder, names, _ in os.walk(MANAGER) for name in names
+            if name.startswith("caisson-") and name.endswith(".scope")]
 
 
 @pytest.fixture
