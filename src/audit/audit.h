@@ -200,7 +200,8 @@ int record_remove(int root_fd, const char *run_id, struct csn_error *err);
 struct retention {
 	uint64_t runs;   /* 200 */
 	uint64_t age_ms; /* 7 days */
-	uint64_t bytes;  /* 1 GiB */
+	uint64_t
+		bytes; /* 1 GiB; UINT64_MAX: sizes are not added up, which takes most of the time */
 };
 
 /* Removes the oldest finished runs beyond any bound; never a running or a kept one. Returns how
@@ -209,10 +210,10 @@ int record_retain(int root_fd, const struct retention *bounds, struct csn_error 
 
 /*
  * Is it time for record_retain()? For the end of a run: one fstat() instead of a walk over all
- * runs. True for one run in eight when there are an eighth more runs than bounds allow, and for one
- * run in 64.
+ * runs. True for one run in eight when there are an eighth more runs than bounds allow (then sizes
+ * need not be looked at: `bounds->bytes` is raised), and for one run in 64.
  */
-bool record_retain_is_due(int root_fd, const struct retention *bounds, const char *run_id);
+bool record_retain_is_due(int root_fd, const char *run_id, struct retention *bounds);
 
 /* ---- redaction --------------------------------------------------------------------------- */
 

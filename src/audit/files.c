@@ -210,7 +210,8 @@ static int open_temporary(int dir_fd, const char *name, char ret_temporary[TEMPO
 	fd = openat(dir_fd, ret_temporary, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	/* Only what a crash left is cut: O_TRUNC makes ext4 write the file out when it is closed. */
+	/* Only what a crash left is cut: O_TRUNC makes ext4 write the file out when it is closed.
+	 */
 	if (fstat(fd, &st) < 0 || (st.st_size > 0 && ftruncate(fd, 0) < 0)) {
 		r = -errno;
 		fd_close(fd);

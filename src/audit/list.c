@@ -84,7 +84,7 @@ static int64_t id_time(const char *run_id)
 	return (int64_t)timegm(&tm) * 1000 + (int64_t)(fraction * 1000 / 65536);
 }
 
-int list_info(int root_fd, const char *run_id, struct run_info *ret_info)
+int list_info(int root_fd, const char *run_id, bool has_size, struct run_info *ret_info)
 {
 	static const char *const names[] = {
 		[RUN_RUNNING] = "running", [RUN_FINISHED] = "finished", [RUN_LOST] = "lost"
@@ -97,7 +97,7 @@ int list_info(int root_fd, const char *run_id, struct run_info *ret_info)
 	snprintf(info.run_id, sizeof info.run_id, "%s", run_id);
 	snprintf(info.status, sizeof info.status, "%s", names[list_status(fd)]);
 	info.started_ms = id_time(run_id);
-	info.size_bytes = tree_size(root_fd, run_id);
+	info.size_bytes = has_size ? tree_size(root_fd, run_id) : 0;
 	info.is_kept = is_there(fd, "keep");
 	*ret_info = info;
 	return 0;
@@ -170,7 +170,7 @@ int record_list(int root_fd, int (*each)(const struct run_info *info, void *data
 	if (r < 0)
 		return files_fail(err, r, "read", "the run root");
 	for (size_t i = 0; i < count && r == 0; i++) {
-		if (list_info(root_fd, ids[i], &info) == 0) /* else removed a moment ago */
+		if (list_info(root_fd, ids[i], true, &info) == 0) /* else removed a moment ago */
 			r = each(&info, data);
 	}
 	free(ids);

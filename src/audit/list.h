@@ -18,5 +18,6 @@ enum run_status list_status(int dir_fd);
  * reading. */
 int list_ids(int root_fd, char (**ret_ids)[RUN_ID_SIZE], size_t *ret_count);
 
-/* Fills what is known of one run. -ENOENT when it is gone. */
-int list_info(int root_fd, const char *run_id, struct run_info *ret_info);
+/* Fills what is known of one run; without `has_size` its size is 0, which is much quicker. -ENOENT
+ * when it is gone. */
+int list_info(int root_fd, const char *run_id, bool has_size, struct run_info *ret_info);

@@ -105,7 +105,8 @@ int record_retain(int root_fd, const struct retention *bounds, struct csn_error 
 	if (r < 0)
 		return files_fail(err, r, "read", "the run root");
 	for (size_t i = 0; i < count; i++) {
-		if (list_info(root_fd, ids[i], &info) < 0 || !is_beyond(&tally, &info))
+		if (list_info(root_fd, ids[i], bounds->bytes != UINT64_MAX, &info) < 0 ||
+		    !is_beyond(&tally, &info))
 			continue;
 		r = record_remove(root_fd, ids[i], first < 0 ? NULL : err);
 		removed += r == 0;
@@ -120,7 +121,7 @@ int record_retain(int root_fd, const struct retention *bounds, struct csn_error 
  * Records that retention must leave (kept ones, those of killed monitors) count as links too: so
  * many links make it due for one run in eight only, or every run would walk over all records.
  */
-bool record_retain_is_due(int root_fd, const struct retention *bounds, const char *run_id)
+bool record_retain_is_due(int root_fd, const char *run_id, struct retention *bounds)
 {
 	uint64_t many = bounds->runs + bounds->runs / 8 + 2;
 	size_t size = strlen(run_id);
@@ -128,9 +129,12 @@ bool record_retain_is_due(int root_fd, const struct retention *bounds, const cha
 
 	if (size < 2)
 		return false;
+	/* Age and bytes, and file systems that do not count links: one run in 64. */
+	if (strchr("048c", run_id[size - 1]) && run_id[size - 2] == '0')
+		return true;
 	/* A folder has a link for itself, one from above and one from each folder in it. */
-	if (fstat(root_fd, &st) == 0 && (uint64_t)st.st_nlink > many)
-		return strchr("08", run_id[size - 1]) != NULL;
-	/* Age and bytes, and file systems that do not count: one run in 64. */
-	return strchr("048c", run_id[size - 1]) && run_id[size - 2] == '0';
+	if (fstat(root_fd, &st) < 0 || (uint64_t)st.st_nlink <= many)
+		return false;
+	bounds->bytes = UINT64_MAX;
+	return strchr("08", run_id[size - 1]) != NULL;
 }

@@ -471,13 +471,13 @@ static int run_started(struct run *run)
 /* Old records go by themselves; a running, a kept or an unfinished one never does. */
 static void retain(const struct run *run)
 {
-	static const struct retention bounds = { .runs = 200,
-						 .age_ms = UINT64_C(7) * 24 * 3600 * 1000,
-						 .bytes = UINT64_C(1) << 30 };
+	struct retention bounds = { .runs = 200,
+				    .age_ms = UINT64_C(7) * 24 * 3600 * 1000,
+				    .bytes = UINT64_C(1) << 30 };
 	_cleanup_fd_ int root_fd = -1;
 
 	if (record_open_root(run->setup->run_root, &root_fd, NULL) >= 0 &&
-	    record_retain_is_due(root_fd, &bounds, run->sandbox_id))
+	    record_retain_is_due(root_fd, run->sandbox_id, &bounds))
 		record_retain(root_fd, &bounds, NULL);
 }
 

@@ -225,6 +225,17 @@ static int out_of_turn(struct csn_error *err, const char *what)
 	return csn_fail(err, -EBADMSG, "wire", "the agent sent %s out of turn", what);
 }
 
+/* What must be known and on record before the program is executed; the wall is complete. */
+static void watch_and_log(struct run *run)
+{
+	if (run->is_watched)
+		return;
+	run->is_watched = true;
+	limits_watch(&run->limits, run->wall.pid, run->scratch_dir[0] ? run->scratch_dir : NULL);
+	run_log_lockdown(run);
+	run_log_exec(run);
+}
+
 static int on_ready(struct run *run, const struct term *items, struct csn_error *err)
 {
 	(void)items;
@@ -237,9 +248,7 @@ static int on_ready(struct run *run, const struct term *items, struct csn_error 
 		run->phase_us[PHASE_EXEC] = run->phase_us[PHASE_READY];
 	}
 	/* Now, while the agent starts the command, and not when the command waits for us. */
-	limits_watch(&run->limits, run->wall.pid, run->scratch_dir[0] ? run->scratch_dir : NULL);
-	run_log_lockdown(run);
-	run_log_exec(run);
+	watch_and_log(run);
 	return 0;
 }
 
@@ -455,11 +464,13 @@ void run_take_listener(struct run *run)
 		.shows = run->backend->shows,
 		.toolchains = run->toolchains,
 		.as_uid = geteuid() == 0 ? run->wall.kernel_uid : 0,
-		.scratch_fd = run->limits.scratch_fd,
 		.has_own_view = run->backend->has_view,
 	};
 	int listener = -1, r;
 
+	/* The command may be quicker than its agent's word that it is ready. */
+	watch_and_log(run);
+	setup.scratch_fd = run->limits.scratch_fd;
 	r = fetch(run, &listener);
 	if (r == -EPIPE)
 		return;

@@ -84,6 +84,7 @@ struct run {
 	struct termios saved_tty;
 
 	bool is_ready;     /* the agent answered init */
+	bool is_watched;   /* scratch is looked at, the lockdown is on record */
 	bool is_executing; /* the program's exec is allowed (listener held) */
 	bool is_replied;   /* the agent told the end of the command */
 	bool is_wall_over; /* the wall's first process ended */

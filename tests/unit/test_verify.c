@@ -502,7 +502,7 @@ static void test_due(void)
 	CHECK(record_open_root(scratch("runs"), &root_fd, NULL) == 0);
 	for (int i = 0; i < 6400; i++) {
 		CHECK(record_make_id(id, sizeof id) == 0);
-		due += record_retain_is_due(root_fd, &bounds, id);
+		due += record_retain_is_due(root_fd, id, &bounds);
 	}
 	printf("# %d of 6400\n", due);
 	CHECK(due > 40 && due < 200);
@@ -510,10 +510,10 @@ static void test_due(void)
 		snprintf(id, sizeof id, "20260102-030405-abcdef12345%x", i);
 		CHECK(mkdirat(root_fd, id, 0700) == 0);
 	}
-	CHECK(record_retain_is_due(root_fd, &bounds, "20260102-030405-abcdef123458"));
-	CHECK(record_retain_is_due(root_fd, &bounds, "20260102-030405-abcdef123450"));
+	CHECK(record_retain_is_due(root_fd, "20260102-030405-abcdef123458", &bounds));
+	CHECK(record_retain_is_due(root_fd, "20260102-030405-abcdef123450", &bounds));
 	/* Not each one, or records that must stay make every run walk over all. */
-	CHECK(!record_retain_is_due(root_fd, &bounds, "20260102-030405-abcdef123456"));
+	CHECK(!record_retain_is_due(root_fd, "20260102-030405-abcdef123456", &bounds));
 }
 
 /* ---- hostile folders
