@@ -203,6 +203,7 @@ void limits_watch(struct limits *limits, pid_t pid, const char *scratch_dir)
 
 	snprintf(path, sizeof path, "/proc/%d/root/dev/shm", (int)pid);
 	limits->is_scratch_sized = !scratch_dir;
+	limits->files.has_ipc = !scratch_dir; /* a view of its own comes with namespaces */
 	limits->scratch_fd =
 		open(scratch_dir ? scratch_dir : path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (limits->is_scratch_sized && fstat(limits->scratch_fd, &st) == 0)
@@ -327,6 +328,7 @@ static enum limits_state look_at_tree(struct limits *limits, pid_t pid,
 	if (r < 0)
 		return LIMITS_FINE;
 	tree.mem_bytes += scratch;
+	limits->was_cut |= tree.is_cut;
 	if (!has_pids)
 		judge_processes(limits, &tree, violations);
 	return has_memory ? LIMITS_FINE : judge_memory(limits, &tree, violations);
@@ -420,6 +422,22 @@ bool limits_forecast(const struct cgroup_probe *probe, size_t i,
 		(struct limits_forecast){ means[i].name, is_held ? "cgroup" : means[i].otherwise,
 					  is_held ? means[i].feature : 0 };
 	return true;
+}
+
+const char *limits_why_unseen(const struct limits *limits)
+{
+	if (has(limits, CGROUP_MEMORY))
+		return NULL;
+	if (limits->files.was_blind)
+		return "no controller held it, and the look at files in memory was refused or got "
+		       "no answer";
+	if (limits->was_cut)
+		return "no controller held it, and there were more processes or descriptors than "
+		       "a look goes through";
+	if (limits->files.is_sysv_refused)
+		return "no controller held it, and System V segments cannot be counted on this "
+		       "machine";
+	return NULL;
 }
 
 json_t *limits_means(const struct limits *limits)

@@ -30,6 +30,7 @@ struct limits {
 	uint64_t task_peak;
 	unsigned over_count; /* looks in a row that were above the limit */
 	struct sample_files files;
+	bool was_cut; /* a tree was larger than what is looked at */
 	bool is_scratch_sized;
 	bool was_scratch_full;
 	struct cgroup_usage usage; /* read at the end */
@@ -78,6 +79,9 @@ const struct cgroup *limits_group(const struct limits *limits);
 
 /* Closes descriptors; the groups were removed by cleaner_clean(). */
 void limits_close(struct limits *limits);
+
+/* Why the absence of a fact about memory tells nothing: a sentence, or NULL if it does tell. */
+const char *limits_why_unseen(const struct limits *limits);
 
 /* Peak memory in bytes by the best means, and its name. */
 uint64_t limits_peak(const struct limits *limits, uint64_t max_rss);

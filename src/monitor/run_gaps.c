@@ -41,7 +41,11 @@ static const char *why_no_reads(const struct run *run)
 
 static const char *why_no_memory(const struct run *run)
 {
-	return run->plan->limits.mem_bytes == PLAN_UNLIMITED ? "there is no limit to meet" : NULL;
+	if (run->plan->limits.mem_bytes == PLAN_UNLIMITED)
+		return "there is no limit to meet";
+	return violations_count(&run->violations, FACT_MEMORY_LIMIT) > 0
+		       ? NULL
+		       : limits_why_unseen(&run->limits);
 }
 
 static const char *why_no_processes(const struct run *run)

@@ -25,6 +25,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "os/shmem.h"
+#include "os/sysv.h"
 
 enum {
 	TEXT = 4096,
@@ -33,6 +34,8 @@ enum {
 	FILES_US = 1000000,       /* descriptors are gone through this often, */
 	FILES_PART = 32,          /* or when this part of the limit has come or gone, */
 	FILES_REST = 16,          /* for this many times what it took they rest */
+	BLIND_LOOKS = 2,          /* a fork of the agent's may not be looked at until it execs */
+	SYSV_MS = 100,            /* the answer takes less than one, where a processor is free */
 };
 
 /* The tree so far: `seen` of `count` were looked at. pids[0] is the root. */
@@ -164,8 +167,8 @@ static uint64_t line_bytes(const char *text, const char *name)
 	return str_parse_u64(number, UINT64_MAX >> 20, &kib) < 0 ? 0 : kib << 10;
 }
 
-/* What a process has mapped, file pages left out. */
-static uint64_t cheap_bytes(int proc_fd, pid_t pid)
+/* What a process has mapped, file pages left out; `ret_shared` (may be NULL): of that shared. */
+static uint64_t cheap_bytes(int proc_fd, pid_t pid, uint64_t *ret_shared)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), resident, shared, bytes;
 	char path[32], text[TEXT], *at = text;
@@ -182,7 +185,10 @@ static uint64_t cheap_bytes(int proc_fd, pid_t pid)
 	snprintf(path, sizeof path, "%d/status", pid);
 	if (read_text(proc_fd, path, text) < 0)
 		return bytes;
-	return bytes + line_bytes(text, "\nRssShmem:");
+	shared = line_bytes(text, "\nRssShmem:");
+	if (ret_shared)
+		*ret_shared = shared;
+	return bytes + shared;
 }
 
 /* The same with every page divided by the number of processes that map it. */
@@ -212,12 +218,15 @@ static int exact_bytes(int proc_fd, pid_t pid, struct exact *exact)
 static struct exact exact_sum(const struct walk *walk)
 {
 	struct exact exact = { .is_exact = true };
+	uint64_t shared;
 	int r;
 
 	for (int i = 1; i < walk->count; i++) {
 		r = exact_bytes(walk->proc_fd, walk->pids[i], &exact);
 		if (r < 0 && r != -ESRCH && r != -ENOENT) {
-			exact.bytes += cheap_bytes(walk->proc_fd, walk->pids[i]);
+			shared = 0;
+			exact.bytes += cheap_bytes(walk->proc_fd, walk->pids[i], &shared);
+			exact.shared_bytes += shared;
 			exact.is_exact = false;
 		}
 	}
@@ -279,12 +288,36 @@ static bool is_due(const struct count *count)
 	if (count->host_bytes < files->host_bytes)
 		change = files->host_bytes - count->host_bytes;
 	if (!files->looked_us || change >= count->limit ||
-	    may_exceed(count, files->bytes + files->hidden_bytes))
+	    may_exceed(count, files->bytes + files->sysv_bytes + files->hidden_bytes))
+		return true;
+	if (files->blind_looks && !files->was_blind && now >= files->rest_us)
 		return true;
 	return now >= files->rest_us &&
 	       (change >= count->limit / FILES_PART || now - files->looked_us >= FILES_US);
 }
 
+/* False: the tree may have seen to it that there is no answer. */
+static bool look_at_sysv(const struct count *count, struct shmem_look *look)
+{
+	struct sample_files *files = count->files;
+	struct sysv_use use = { 0 };
+	int r;
+
+	if (!files->has_ipc)
+		return true;
+	r = sysv_use(count->walk->pids[0], SYSV_MS, &use);
+	look->has_sysv = r >= 0;
+	if (r >= 0) {
+		files->sysv_resident_bytes = use.resident_bytes;
+		files->sysv_bytes = use.resident_bytes + use.swapped_bytes;
+	} else if (r == -EPERM || r == -EACCES || r == -EINVAL || r == -ENOSYS) {
+		files->is_sysv_refused = true;
+		files->has_ipc = false;
+	}
+	return r >= 0 || r == -ESRCH || files->is_sysv_refused;
+}
+
+/* What a process hides now it may have shown before: then the larger number stands. */
 static void look_at_files(struct count *count, struct shmem_look *look)
 {
 	struct sample_files *files = count->files;
@@ -292,9 +325,12 @@ static void look_at_files(struct count *count, struct shmem_look *look)
 	if (shmem_look(&count->pids, look) < 0)
 		return;
 	count->was_looked = true;
+	look->is_blind |= !look_at_sysv(count, look);
 	count->tree->is_cut |= look->is_cut;
-	files->bytes = look->bytes;
-	files->is_blind = look->is_blind;
+	if (!look->is_blind || look->bytes > files->bytes)
+		files->bytes = look->bytes;
+	files->blind_looks = look->is_blind ? files->blind_looks + 1 : 0;
+	files->was_blind |= files->blind_looks == BLIND_LOOKS;
 	files->host_bytes = count->host_bytes;
 }
 
@@ -304,31 +340,51 @@ static void take_off_overlap(struct count *count, const struct shmem_look *look)
 	dev_t apart_dev = count->files->apart_dev;
 	uint64_t twice;
 
-	if ((look->files == 0 && !apart_dev) ||
+	if ((look->files == 0 && !look->has_sysv && !apart_dev) ||
 	    shmem_overlap(look, &count->pids, apart_dev, &twice) < 0)
 		return;
-	count->tree->mem_bytes -= twice < count->shared_bytes ? twice : count->shared_bytes;
+	twice = twice < count->shared_bytes ? twice : count->shared_bytes;
+	count->tree->mem_bytes -= twice;
+	count->shared_bytes -= twice;
 }
 
 /* On the machine since the first look, and neither found in the tree nor counted by the caller. */
 static uint64_t unaccounted(const struct count *count)
 {
 	const struct sample_files *files = count->files;
-	uint64_t known =
-		files->least_bytes + files->bytes + files->apart_bytes + count->shared_bytes;
+	uint64_t known = files->least_bytes + files->bytes + files->sysv_resident_bytes +
+			 files->apart_bytes + count->shared_bytes;
 
 	return count->host_bytes > known ? count->host_bytes - known : 0;
 }
 
+/* The most that the tree may have where no look finds it. */
+static uint64_t hiding_room(struct count *count, struct shmem_look *look)
+{
+	struct sample_files *files = count->files;
+	uint64_t now = clock_now_us();
+	struct shmem_hidden hidden;
+
+	if (files->blind_looks >= BLIND_LOOKS)
+		return UINT64_MAX;
+	shmem_hidden(look, &count->pids, &hidden);
+	if (!hidden.has_queue)
+		files->queued_us = 0;
+	else if (!files->queued_us)
+		files->queued_us = now;
+	if (files->queued_us && now - files->queued_us >= FILES_US)
+		return UINT64_MAX;
+	return hidden.loose_bytes;
+}
+
 /*
  * Other programs' files may be in that sum: only a tree that has where to hide them, and keeps it
- * so, is held to account. tests/escape/memory_queued.py, memory_shared.py
+ * so, is held to account. tests/escape/memory_queued.py, memory_shared.py, memory_undumpable.py
  */
 static void look_for_hidden(struct count *count, struct shmem_look *look)
 {
 	struct sample_files *files = count->files;
-	uint64_t now = clock_now_us(), most;
-	struct shmem_hidden hidden;
+	uint64_t most;
 
 	files->hidden_bytes = 0;
 	if (may_exceed(count, unaccounted(count)))
@@ -337,14 +393,7 @@ static void look_for_hidden(struct count *count, struct shmem_look *look)
 		files->queued_us = 0;
 		return;
 	}
-	shmem_hidden(look, &count->pids, &hidden);
-	if (!hidden.has_queue)
-		files->queued_us = 0;
-	else if (!files->queued_us)
-		files->queued_us = now;
-	most = hidden.loose_bytes;
-	if (files->queued_us && now - files->queued_us >= FILES_US)
-		most = UINT64_MAX;
+	most = hiding_room(count, look);
 	files->hidden_bytes = unaccounted(count) < most ? unaccounted(count) : most;
 }
 
@@ -358,8 +407,8 @@ static void count_files(struct count *count)
 
 	if (is_due(count))
 		look_at_files(count, &look);
-	tree->file_bytes = files->bytes;
-	tree->mem_bytes += files->bytes;
+	tree->file_bytes = files->bytes + files->sysv_bytes;
+	tree->mem_bytes += tree->file_bytes;
 	if (may_exceed(count, 0))
 		count_exactly(count);
 	/* Only where it decides whether something was counted twice. */
@@ -412,7 +461,7 @@ int sample_tree(pid_t root, uint64_t exact_above_bytes, struct sample_files *fil
 	tree.threads = walk.threads;
 	tree.is_cut = walk.is_cut;
 	for (int i = 1; i < walk.count; i++)
-		tree.mem_bytes += cheap_bytes(proc_fd, walk.pids[i]);
+		tree.mem_bytes += cheap_bytes(proc_fd, walk.pids[i], NULL);
 	count_more(&walk, exact_above_bytes, files, &tree);
 	*ret_tree = tree;
 	return 0;

@@ -4,7 +4,8 @@
  * The monitor calls this once a tick where there is no control group. A sample is a look at a
  * moment: what came and went between two looks was not seen, and results say `sampled`. Memory
  * that no process maps is in no process's count: memfds are looked for in the descriptors
- * (shmem.h), scratch is looked at by itself. docs/limits.md names what stays unseen.
+ * (shmem.h), System V segments where they are (sysv.h), scratch is looked at by itself.
+ * docs/limits.md names what stays unseen.
  *
  * Work per call is bounded; a tree beyond the bounds is cut and says so. Nothing is allocated.
  */
@@ -37,19 +38,25 @@ struct sample_tree {
  *
  * What the machine has more of than at the first look, and nobody is known to hold, is the tree's
  * (`hidden_bytes`) as far as the tree has where to hide it: shared mappings of that size that it
- * gave back, or for more than a second descriptors that wait in sockets.
+ * gave back, for more than a second descriptors that wait in sockets, or processes that twice in a
+ * row did not let us look.
  */
 struct sample_files {
 	dev_t apart_dev;      /* a file system whose files the caller counts; 0: none, */
 	uint64_t apart_bytes; /* and how much memory they take now */
-	uint64_t bytes;       /* as of the last look */
+	bool has_ipc; /* set by the caller: the root has an IPC namespace and a user namespace
+			 beneath ours; its System V segments are the tree's */
+	bool is_sysv_refused;                     /* they cannot be counted on this machine */
+	uint64_t bytes;                           /* as of the last look */
+	uint64_t sysv_bytes, sysv_resident_bytes; /* of System V segments then; without swap */
 	uint64_t hidden_bytes;
 	uint64_t host_bytes;  /* the machine's files in memory at that look, */
 	uint64_t least_bytes; /* and the least of it that any call has seen */
 	uint64_t looked_us;   /* 0: never */
 	uint64_t rest_us;     /* rather no look before, for the last one was dear */
 	uint64_t queued_us;   /* since then descriptors wait in sockets; 0: they do not */
-	bool is_blind;        /* a process did not let us look at its descriptors */
+	uint32_t blind_looks; /* in a row at which a process did not let us look */
+	bool was_blind;       /* there were two in a row */
 };
 
 struct sample_scratch {

@@ -4,12 +4,17 @@
  * All memfds, shared anonymous mappings and System V segments of a machine are on one mount
  * inside the kernel, whose device number a memfd of our own shows; a tmpfs with a place in the
  * tree is another device and has its own count. Nothing here opens the files or follows names.
+ *
+ * /proc/PID/fd of a process that is not dumpable is root's. Its fdinfo is for whoever may trace
+ * it, as the owner of its user namespace may: that names the mount of each descriptor, and those
+ * of the kernel's own mount are fetched as copies, nothing else.
  */
 #include "os/shmem.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,9 +26,14 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "os/sys.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U /* vm.memfd_noexec=2 refuses memfds without it; Linux 6.3 */
+#endif
+
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL /* Linux 6.9 */
 #endif
 
 enum {
@@ -51,15 +61,39 @@ uint64_t shmem_host_bytes(uint64_t *ret_swap_bytes)
 	return (uint64_t)info.sharedram * info.mem_unit;
 }
 
-static int find_dev(dev_t *ret_dev)
+/* The number that follows a name in a small file of /proc; `none` if it is not there. */
+static uint64_t number_in(int dir_fd, const char *path, const char *name, uint64_t none)
+{
+	_cleanup_fd_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	char text[512], *line;
+	uint64_t number;
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+
+	if (n <= 0)
+		return none;
+	text[n] = 0;
+	line = strstr(text, name);
+	if (!line)
+		return none;
+	line += strlen(name);
+	line += strspn(line, " \t");
+	line[strspn(line, "0123456789")] = 0;
+	return str_parse_u64(line, UINT32_MAX, &number) < 0 ? none : number;
+}
+
+/* The kernel's own mount of memory files, by a file of our own. */
+static int find_mount(dev_t *ret_dev, uint64_t *ret_mount)
 {
 	_cleanup_fd_ int fd = memfd_create("caisson", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
 	struct stat st;
+	char path[40];
 
 	if (fd < 0)
 		fd = memfd_create("caisson", MFD_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+	*ret_mount = number_in(-1, path, "mnt_id:", UINT64_MAX);
 	*ret_dev = st.st_dev;
 	return 0;
 }
@@ -117,6 +151,8 @@ struct descriptor_walk {
 	bool is_cut;
 	bool is_blind;
 	pid_t first_tid; /* of this process, whose descriptors were looked at; 0: nobody's yet */
+	uint64_t mount;  /* the kernel's own of memory files, as fdinfo names it */
+	int pidfd;       /* where the folder is fdinfo, the thread; else -1 */
 };
 
 static bool each_descriptor(int dir_fd, const char *name, void *data)
@@ -138,22 +174,54 @@ static bool is_same_table(const struct descriptor_walk *walk, pid_t tid)
 	return walk->first_tid && syscall(SYS_kcmp, walk->first_tid, tid, KCMP_FILES, 0, 0) == 0;
 }
 
+static int for_folder(struct descriptor_walk *walk, int task_fd, const char *tid, const char *name)
+{
+	_cleanup_fd_ int fd = -1;
+	char path[48];
+
+	snprintf(path, sizeof path, "%.20s/%s", tid, name);
+	fd = openat(task_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : for_entries(fd, each_descriptor, walk);
+}
+
+/* A thread that forbade the look at its descriptors; tests/escape/memory_undumpable.py */
+static int for_closed(struct descriptor_walk *walk, int task_fd, const char *name, pid_t tid)
+{
+	_cleanup_fd_ int pidfd = (int)syscall(SYS_pidfd_open, tid, PIDFD_THREAD);
+	int r;
+
+	if (pidfd < 0)
+		pidfd = sys_pidfd_open(tid);
+	if (pidfd < 0)
+		return pidfd == -ESRCH ? -ESRCH : -EACCES;
+	walk->pidfd = pidfd;
+	r = for_folder(walk, task_fd, name, "fdinfo");
+	walk->pidfd = -1;
+	return r;
+}
+
 static bool each_thread(int task_fd, const char *name, void *data)
 {
 	struct descriptor_walk *walk = data;
-	_cleanup_fd_ int fd = -1;
-	char path[40];
 	uint64_t tid;
+	int r;
 
 	if (str_parse_u64(name, INT32_MAX, &tid) < 0 || is_same_table(walk, (pid_t)tid))
 		return true;
-	snprintf(path, sizeof path, "%.20s/fd", name);
-	fd = openat(task_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || for_entries(fd, each_descriptor, walk) < 0)
-		walk->is_blind |= errno == EACCES || errno == EPERM;
-	else if (!walk->first_tid)
+	r = for_folder(walk, task_fd, name, "fd");
+	if (r == -EACCES)
+		r = for_closed(walk, task_fd, name, (pid_t)tid);
+	walk->is_blind |= r == -EACCES || r == -EPERM;
+	if (r >= 0 && !walk->first_tid)
 		walk->first_tid = (pid_t)tid;
 	return !walk->is_cut;
+}
+
+/* With hidepid=2 a process that may not be looked at is not even listed. */
+static bool is_hidden(pid_t pid, int error)
+{
+	return error == EACCES || error == EPERM ||
+	       (error == ENOENT && (kill(pid, 0) == 0 || errno == EPERM));
 }
 
 static void for_descriptors(const struct shmem_tree *tree, struct descriptor_walk *walk)
@@ -168,6 +236,8 @@ static void for_descriptors(const struct shmem_tree *tree, struct descriptor_wal
 		fd = openat(tree->proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd >= 0)
 			for_entries(fd, each_thread, walk);
+		else
+			walk->is_blind |= is_hidden(tree->pids[i], errno);
 	}
 }
 
@@ -178,22 +248,41 @@ static int stat_cached(int dir_fd, const char *name, struct statx *ret_stat)
 		     STATX_TYPE | STATX_INO | STATX_BLOCKS, ret_stat);
 }
 
+/* `name` is in fdinfo: a copy of the descriptor, if it is of a file in memory. */
+static void look_at_copy(struct descriptor_walk *walk, int dir_fd, const char *name)
+{
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+	uint64_t number;
+
+	walk->is_blind |= walk->mount == UINT64_MAX;
+	if (number_in(dir_fd, name, "mnt_id:", UINT64_MAX) != walk->mount || walk->is_blind ||
+	    str_parse_u64(name, INT32_MAX, &number) < 0)
+		return;
+	fd = sys_pidfd_getfd(walk->pidfd, (int)number);
+	walk->is_blind |= fd == -EPERM;
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_dev == walk->look->dev)
+		add_file(walk->look, st.st_ino, (uint64_t)st.st_blocks * 512);
+}
+
 static void look_at_file(struct descriptor_walk *walk, int dir_fd, const char *name)
 {
 	struct statx st;
 
-	if (stat_cached(dir_fd, name, &st) == 0 && S_ISREG(st.stx_mode) &&
-	    makedev(st.stx_dev_major, st.stx_dev_minor) == walk->look->dev)
+	if (walk->pidfd >= 0)
+		look_at_copy(walk, dir_fd, name);
+	else if (stat_cached(dir_fd, name, &st) == 0 && S_ISREG(st.stx_mode) &&
+		 makedev(st.stx_dev_major, st.stx_dev_minor) == walk->look->dev)
 		add_file(walk->look, st.stx_ino, st.stx_blocks * 512);
 }
 
 int shmem_look(const struct shmem_tree *tree, struct shmem_look *ret_look)
 {
-	struct descriptor_walk walk = { .each = look_at_file, .look = ret_look };
+	struct descriptor_walk walk = { .each = look_at_file, .look = ret_look, .pidfd = -1 };
 	int r;
 
 	memset(ret_look, 0, sizeof *ret_look);
-	r = find_dev(&ret_look->dev);
+	r = find_mount(&ret_look->dev, &walk.mount);
 	if (r < 0)
 		return r;
 	for_descriptors(tree, &walk);
@@ -233,9 +322,15 @@ struct mapping {
 	uint64_t inode;
 	const char *dev;
 	bool is_shared;
+	bool is_sysv;
 };
 
-/* "7f00-7f01 rw-s 00000000 00:01 68683   /memfd:x (deleted)" */
+/*
+ * "7f00-7f01 rw-s 00000000 00:01 68683   /memfd:x (deleted)"
+ *
+ * A System V segment's inode number is its id, which its maker chooses: it may well be the number
+ * of some memfd. No other file on the kernel's mount has such a name.
+ */
 static int parse_mapping(char *line, struct mapping *ret_mapping)
 {
 	uint64_t start = word_hex(&line, "-");
@@ -249,6 +344,7 @@ static int parse_mapping(char *line, struct mapping *ret_mapping)
 	inode = strsep(&line, " ");
 	if (!inode)
 		return -EINVAL;
+	ret_mapping->is_sysv = line && str_starts(line + strspn(line, " "), "/SYSV");
 	return str_parse_u64(inode, UINT64_MAX, &ret_mapping->inode);
 }
 
@@ -264,6 +360,7 @@ static void add_loose(struct shmem_look *loose, const struct mapping *mapping)
 
 static void take_mapping(struct mapping_walk *walk, char *line)
 {
+	const struct shmem_look *look = walk->look;
 	struct mapping mapping;
 	bool is_ours;
 
@@ -271,8 +368,9 @@ static void take_mapping(struct mapping_walk *walk, char *line)
 	if (parse_mapping(line, &mapping) < 0)
 		return;
 	is_ours = str_is(mapping.dev, walk->dev);
-	walk->is_counted = str_is(mapping.dev, walk->apart_dev) ||
-			   (is_ours && has_file(walk->look, mapping.inode));
+	walk->is_counted =
+		str_is(mapping.dev, walk->apart_dev) ||
+		(is_ours && (mapping.is_sysv ? look->has_sysv : has_file(look, mapping.inode)));
 	walk->is_loose = walk->loose && is_ours && mapping.is_shared && !walk->is_counted;
 	if (walk->is_loose)
 		add_loose(walk->loose, &mapping);
@@ -349,31 +447,25 @@ int shmem_overlap(const struct shmem_look *look, const struct shmem_tree *tree, 
 /* "scm_fds: 3" of a local socket's fdinfo; Linux 5.10. */
 static void look_at_socket(struct descriptor_walk *walk, int dir_fd, const char *name)
 {
-	char path[48], text[512], *line;
-	_cleanup_fd_ int fd = -1;
+	char path[48];
 	struct statx st;
-	ssize_t n;
 
-	if (walk->hidden->has_queue || stat_cached(dir_fd, name, &st) < 0 || !S_ISSOCK(st.stx_mode))
+	if (walk->hidden->has_queue)
+		return;
+	if (walk->pidfd >= 0) {
+		walk->hidden->has_queue = number_in(dir_fd, name, "scm_fds:", 0) > 0;
+		return;
+	}
+	if (stat_cached(dir_fd, name, &st) < 0 || !S_ISSOCK(st.stx_mode))
 		return;
 	snprintf(path, sizeof path, "../fdinfo/%.20s", name);
-	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-	if (n <= 0)
-		return;
-	text[n] = 0;
-	line = strstr(text, "scm_fds:");
-	if (!line)
-		return;
-	line += strlen("scm_fds:");
-	line += strspn(line, " \t");
-	walk->hidden->has_queue = *line >= '1' && *line <= '9';
+	walk->hidden->has_queue = number_in(dir_fd, path, "scm_fds:", 0) > 0;
 }
 
 void shmem_hidden(struct shmem_look *look, const struct shmem_tree *tree,
 		  struct shmem_hidden *ret_hidden)
 {
-	struct descriptor_walk walk = { .each = look_at_socket, .hidden = ret_hidden };
+	struct descriptor_walk walk = { .each = look_at_socket, .hidden = ret_hidden, .pidfd = -1 };
 	struct mapping_walk mappings = { .look = look, .loose = look };
 	uint64_t held = look->bytes, size;
 

@@ -9,9 +9,12 @@
  *
  * Two places are seen and cannot be looked into: descriptors that wait in a socket's queue, and
  * shared memory that is mapped, has no descriptor and was given back by all. What this machine has
- * more of than before, and nobody is known to hold, may be there: shmem_hidden(). Needs the right
- * to ptrace the processes (PTRACE_MODE_READ): the same user, and dumpable or in a user namespace
- * beneath ours.
+ * more of than before, and nobody is known to hold, may be there: shmem_hidden(). System V segments
+ * have no descriptors; sysv.h counts them.
+ *
+ * Needs the right to ptrace the processes (PTRACE_MODE_READ): the same user, and dumpable or in a
+ * user namespace beneath ours. One that is not dumpable there is looked at by copies of its
+ * descriptors; of its threads with a table of their own only since Linux 6.9.
  */
 #pragma once
 
@@ -29,6 +32,7 @@ struct shmem_look {
 	uint32_t files;
 	bool is_cut;   /* there were more descriptors: the number may be too low */
 	bool is_blind; /* some process did not let us look */
+	bool has_sysv; /* set by the caller, who counts System V segments: mapped they overlap */
 	dev_t dev;     /* the kernel's own mount of memory files */
 	uint64_t inodes[SHMEM_FILES * 2]; /* by hash; 0: free */
 };

@@ -52,7 +52,6 @@ def row(process, landlock=None, **users):
 
 LISTED = "This wall shares the host's process list; what the processes hold is not readable."
 GROUPS = "Only newgidmap could drop a user's supplementary groups; `caisson doctor` names them."
-DETACHED = "without a control group a System V segment that no process has attached is not sampled"
 BOUND = "Only a privileged process could empty the bounding set; no_new_privs makes it meaningless."
 NAMES = "Landlock's right to list a folder covers all beneath it: names of hidden files are seen, contents are not."
 NAMES_SEEN = {"the folder of a hidden folder": "allowed"}
@@ -126,7 +125,8 @@ VERDICTS = {
     "memory_queued": row(limited(MEMORY, ends="memory")),
     "memory_scratch": row(limited(MEMORY, ends="memory"), allowed(ON_DISK)),
     "memory_shared": row(limited(MEMORY, ends="memory")),
-    "memory_sysv": row(limited(MEMORY, ends="memory"), denied(SYSCALL), process_user=limited(MEMORY, ends="memory", broken=DETACHED)),
+    "memory_sysv": row(limited(MEMORY, ends="memory"), denied(SYSCALL)),
+    "memory_undumpable": row(limited(MEMORY, ends="memory")),
     "monitor_killed": row(denied(ends="killed")),
     "mount_calls": row(denied(SYSCALL)),
     "mount_symlink": row(denied(ends="start_failed")),

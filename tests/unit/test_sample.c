@@ -9,83 +9,12 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/clock.h"
 #include "os/shmem.h"
-#include "tap.h"
-
-enum { MIB = 1 << 20 };
-
-static int ready[2];
-
-static void tell(void)
-{
-	CHECK(write(ready[1], "x", 1) == 1);
-}
-
-static void await(int count)
-{
-	char byte;
-
-	while (count--)
-		CHECK(read(ready[0], &byte, 1) == 1);
-}
-
-static void sleep_well(void)
-{
-	tell();
-	for (;;)
-		pause();
-}
-
-static char *fill(size_t size, int flags)
-{
-	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
-
-	CHECK(p != MAP_FAILED);
-	memset(p, 1, size);
-	return p;
-}
-
-/* This process is the root of its tree, orphans come back to it, and all go with it. */
-static void begin(void)
-{
-	CHECK(pipe2(ready, O_CLOEXEC) == 0);
-	CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
-}
-
-static void end(void)
-{
-	struct sample_tree tree;
-	char text[16384], path[64];
-
-	for (int i = 0; i < 200; i++) {
-		snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
-		int fd = open(path, O_RDONLY | O_CLOEXEC);
-		ssize_t n = read(fd, text, sizeof text - 1);
-		close(fd);
-		if (n <= 0)
-			break;
-		text[n] = 0;
-		for (char *at = text, *word; (word = strsep(&at, " ")) && *word;)
-			kill((pid_t)strtol(word, NULL, 10), SIGKILL);
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
-		usleep(5000);
-	}
-	CHECK(sample_tree(getpid(), UINT64_MAX, NULL, &tree) == 0 && tree.processes == 0);
-}
-
-static void need_children(void)
-{
-	struct sample_tree tree;
-
-	if (sample_tree(getpid(), UINT64_MAX, NULL, &tree) == -ENOTSUP)
-		SKIP("proc: the kernel does not list children");
-}
+#include "sample_tree.h"
 
 static void test_tree(void)
 {
@@ -280,19 +209,6 @@ static void test_scratch_unsized(void)
 	CHECK(sample_scratch(-1, &now) == -EBADF);
 }
 
-/* A memfd of `size` bytes that nobody maps. */
-static int file_of(size_t size)
-{
-	static char block[MIB];
-	int fd = memfd_create("test", MFD_CLOEXEC);
-
-	CHECK(fd >= 0);
-	memset(block, 1, sizeof block);
-	for (size_t done = 0; done < size; done += sizeof block)
-		CHECK(write(fd, block, sizeof block) == (ssize_t)sizeof block);
-	return fd;
-}
-
 /* Five holders of one file, two of another. */
 static void test_memfds(void)
 {
@@ -314,7 +230,7 @@ static void test_memfds(void)
 	CHECK(sample_tree(getpid(), 64 * MIB, NULL, &tree) == 0 && tree.mem_bytes < 20 * MIB);
 	CHECK(sample_tree(getpid(), 64 * MIB, &files, &tree) == 0);
 	CHECK(tree.file_bytes == 70 * MIB && tree.mem_bytes > 70 * MIB);
-	CHECK(tree.mem_bytes < 90 * MIB && !files.is_blind && !tree.is_cut);
+	CHECK(tree.mem_bytes < 90 * MIB && files.blind_looks == 0 && !tree.is_cut);
 	end();
 	fd = file_of(MIB); /* ours is not the tree's */
 	CHECK(sample_tree(getpid(), 0, &files, &tree) == 0 && tree.file_bytes == 0);
@@ -441,116 +357,6 @@ static void test_when_files(void)
 	end();
 }
 
-static void test_blind(void)
-{
-	struct sample_files files = { 0 };
-	struct sample_tree tree;
-
-	need_children();
-	if (geteuid() == 0 && setresuid(54321, 54321, 54321) < 0)
-		SKIP("setresuid: %s", strerror(errno));
-	begin();
-	if (fork() == 0) {
-		file_of(16 * MIB);
-		prctl(PR_SET_DUMPABLE, 0);
-		sleep_well();
-	}
-	await(1);
-	CHECK(prctl(PR_SET_DUMPABLE, 1) == 0);
-	CHECK(sample_tree(getpid(), 0, &files, &tree) == 0);
-	CHECK(files.is_blind && tree.file_bytes == 0);
-	end();
-}
-
-static void send_descriptor(int to, int fd)
-{
-	char room[CMSG_SPACE(sizeof fd)] = { 0 }, byte = 0;
-	struct iovec data = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &data,
-				  .msg_iovlen = 1,
-				  .msg_control = room,
-				  .msg_controllen = sizeof room };
-	struct cmsghdr *part = CMSG_FIRSTHDR(&message);
-
-	part->cmsg_level = SOL_SOCKET;
-	part->cmsg_type = SCM_RIGHTS;
-	part->cmsg_len = CMSG_LEN(sizeof fd);
-	memcpy(CMSG_DATA(part), &fd, sizeof fd);
-	CHECK(sendmsg(to, &message, 0) == 1);
-}
-
-/* The only descriptor of a file waits in a socket: ours after a second, not at once. */
-static void test_queued(void)
-{
-	struct sample_files files = { 0 };
-	struct sample_tree tree;
-	int pair[2], fd;
-
-	need_children();
-	begin();
-	CHECK(sample_tree(getpid(), 30 * MIB, &files, &tree) == 0);
-	if (fork() == 0) {
-		CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-		fd = file_of(48 * MIB);
-		send_descriptor(pair[0], fd);
-		close(fd);
-		sleep_well();
-	}
-	await(1);
-	CHECK(sample_tree(getpid(), 30 * MIB, &files, &tree) == 0);
-	CHECK(tree.mem_bytes < 30 * MIB && files.queued_us > 0);
-	files.queued_us -= 1000000;
-	files.looked_us = 0;
-	CHECK(sample_tree(getpid(), 30 * MIB, &files, &tree) == 0);
-	CHECK(tree.mem_bytes >= 40 * MIB && files.hidden_bytes > 0);
-	end();
-}
-
-/* Shared memory that its only process gave back; the kernel keeps it. */
-static void test_given_back(void)
-{
-	struct sample_files files = { 0 };
-	struct sample_tree tree;
-
-	need_children();
-	begin();
-	CHECK(sample_tree(getpid(), 30 * MIB, &files, &tree) == 0);
-	if (fork() == 0) {
-		char *p = fill(48 * MIB, MAP_SHARED);
-
-		CHECK(madvise(p, 44 * MIB, MADV_DONTNEED) == 0);
-		if (fork() == 0)
-			sleep_well();
-		sleep_well();
-	}
-	await(2);
-	CHECK(sample_tree(getpid(), 30 * MIB, &files, &tree) == 0);
-	CHECK(files.hidden_bytes >= 38 * MIB && files.hidden_bytes <= 44 * MIB);
-	CHECK(tree.mem_bytes >= 42 * MIB && tree.mem_bytes < 60 * MIB);
-	end();
-}
-
-/* Files of other programs are not the tree's, which has nowhere to hide them. */
-static void test_others(void)
-{
-	struct sample_files files = { 0 };
-	struct sample_tree tree;
-
-	need_children();
-	begin();
-	CHECK(sample_tree(getpid(), 30 * MIB, &files, &tree) == 0);
-	file_of(48 * MIB);
-	if (fork() == 0) {
-		for (int fd = 3; fd < 100; fd++)
-			close(fd == ready[1] ? -1 : fd);
-		sleep_well();
-	}
-	await(1);
-	CHECK(sample_tree(getpid(), 30 * MIB, &files, &tree) == 0);
-	CHECK(files.looked_us > 0 && files.hidden_bytes == 0 && tree.mem_bytes < 30 * MIB);
-	end();
-}
-
 static void measure(int processes, int descriptors)
 {
 	struct sample_files files = { 0 };
@@ -605,10 +411,6 @@ static const struct tap_test tests[] = {
 	{ "mapped files that the caller counts", test_apart },
 	{ "a thread's own descriptors", test_own_table },
 	{ "when descriptors are gone through", test_when_files },
-	{ "a process that may not be looked at", test_blind },
-	{ "descriptors that wait in a socket", test_queued },
-	{ "shared memory that was given back", test_given_back },
-	{ "files of other programs", test_others },
 	{ "what a look costs", test_cost },
 };
 TAP_MAIN(tests)
