@@ -21,6 +21,7 @@
 
 #include "base/fd.h"
 #include "os/filter.h"
+#include "os/pass.h"
 #include "os/privs.h"
 #include "os/profile.h"
 #include "os/sys.h"
@@ -135,6 +136,23 @@ static int set_hostname(struct launch *launch, struct csn_error *err)
 	if (sethostname("caisson", 7) < 0)
 		return csn_fail(err, -errno, "hostname", "cannot set the host name: %m");
 	return 0;
+}
+
+static int join_netns(struct launch *launch, struct csn_error *err)
+{
+	_cleanup_fd_ int fd = -1;
+	char error = 0;
+	int r = pass_receive(launch->netns_fd, &error, &fd);
+
+	if (r > 0 && fd < 0)
+		r = error ? -error : -EPROTO;
+	if (r > 0 && setns(fd, CLONE_NEWNET) < 0)
+		r = -errno;
+	if (r > 0)
+		return 0;
+	return csn_fail(err, r < 0 ? r : -EPIPE, "network", "cannot make a net namespace: %s%s",
+			r < 0 ? strerror(-r) : "its helper ended at once",
+			r == -ENOSPC ? "; raise the limit: sysctl user.max_net_namespaces" : "");
 }
 
 static int raise_loopback(struct launch *launch, struct csn_error *err)
@@ -317,8 +335,9 @@ const struct launch_step launch_process_steps[] = {
 	{ "session",	  own_session,	  "no controlling terminal of the caller's is kept" },
 	{ "groups",	  enter_groups,	  "before anything is allocated on the sandbox's account" },
 	{ "hostname",	  set_hostname,	  "needs CAP_SYS_ADMIN" },
-	{ "loopback",	  raise_loopback, "needs CAP_NET_ADMIN" },
 	{ "root",	  enter_root,	  "mounting needs privilege that is about to be dropped" },
+	{ "network",	  join_netns,	  "needs CAP_SYS_ADMIN; it was made while the root was built" },
+	{ "loopback",	  raise_loopback, "needs CAP_NET_ADMIN, in the namespace joined" },
 	{ "cpus",	  choose_cpus,	  "the filters forbid it later" },
 	{ "limits",	  set_limits,	  "lowering needs nothing, raising is impossible after caps" },
 	{ "bounding",	  drop_bounding,  "needs CAP_SETPCAP, gone after caps" },

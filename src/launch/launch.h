@@ -55,6 +55,7 @@ struct launch {
 	int agent_fd;                          /* O_PATH; closed by exec */
 	int life_fd;                           /* end of file: the monitor is gone */
 	int sync_fd;                           /* one byte: the id maps are written */
+	int netns_fd;                          /* a net namespace comes here by os/pass.h */
 	int stream_fd;
 	int listeners_fd;
 	int error_fd; /* a struct csn_error goes here when a step fails; closed by exec */

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "monitor/limits.h"
 #include "monitor/scratch.h"
+#include "os/pass.h"
 #include "os/sys.h"
 
 enum { KILL_MS = 2000, REMOVE_MS = 2000, WALL_MS = 2000, LOCK_MS = 1000 };
@@ -58,30 +59,6 @@ static void let_go(int socket)
 	prctl(PR_SET_NAME, "caisson-cleaner", 0, 0, 0);
 }
 
-/* One message: true, and a descriptor that came with it; false: the end. */
-static bool receive(int socket, char *ret_byte, int *fd)
-{
-	union {
-		struct cmsghdr head; /* for its alignment */
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { ret_byte, 1 };
-	struct msghdr message = { .msg_iov = &iov,
-				  .msg_iovlen = 1,
-				  .msg_control = &control,
-				  .msg_controllen = sizeof control };
-	struct cmsghdr *head;
-	ssize_t n;
-
-	do
-		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-		memcpy(fd, CMSG_DATA(head), sizeof *fd);
-	return n > 0;
-}
-
 static void end_wall(int pidfd)
 {
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
@@ -94,13 +71,15 @@ static void end_wall(int pidfd)
 
 _Noreturn static void wait_and_clean(const struct cleaner_work *work, int socket)
 {
-	int wall_pidfd = -1;
+	int wall_pidfd = -1, fd;
 	char byte = 0;
 
 	let_go(socket);
-	while (receive(socket, &byte, &wall_pidfd))
+	while (pass_receive(socket, &byte, &fd) > 0) {
 		if (byte == 'd')
 			_exit(0);
+		wall_pidfd = fd;
+	}
 	end_wall(wall_pidfd);
 	if (work->probe)
 		limits_remove(work->probe, work->id, REMOVE_MS);
@@ -133,24 +112,9 @@ int cleaner_start(const struct cleaner_work *work, struct cleaner *ret_cleaner)
 
 void cleaner_watch(const struct cleaner *cleaner, int pidfd)
 {
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = { (char *)"w", 1 };
-	struct msghdr message = { .msg_iov = &iov,
-				  .msg_iovlen = 1,
-				  .msg_control = &control,
-				  .msg_controllen = sizeof control };
-
-	if (cleaner->pid < 0 || pidfd < 0)
-		return;
-	control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
-					 .cmsg_level = SOL_SOCKET,
-					 .cmsg_type = SCM_RIGHTS };
-	memcpy(CMSG_DATA(&control.head), &pidfd, sizeof pidfd);
 	/* Without it the cleaner still works, by groups, and by the wall's own end. */
-	sendmsg(cleaner->socket, &message, MSG_NOSIGNAL);
+	if (cleaner->pid >= 0 && pidfd >= 0)
+		pass_send(cleaner->socket, 'w', pidfd);
 }
 
 void cleaner_stop(struct cleaner *cleaner)

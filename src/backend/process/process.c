@@ -1,10 +1,11 @@
 /*
- * The process wall: user, mount, pid, net, ipc, uts and cgroup namespaces, a root tree of
+ * The process wall: user, mount, pid, net, ipc, uts, cgroup and time namespaces, a root tree of
  * its own, Landlock, two seccomp filters, no privilege. Rootless, or started by root.
  *
  *   monitor (caller's ids)                        child
  *   prepare launch, mounts of root's ─ clone3 ──▶ waits for its id maps
  *   writes uid_map, gid_map ─────────── byte ───▶ walks launch_process_steps
+ *   has a net namespace made ────── netns.h ────▶ … and joins it once its root is built
  *   keeps: pidfd, stream, listeners               execveat(agent)
  *
  * Identity (docs/decisions/identity.md): inside uid 1000. Behind it the caller's own uid; for
@@ -23,10 +24,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "backend/channels.h"
+#include "backend/process/netns.h"
 #include "backend/process/tree.h"
 #include "base/fd.h"
 #include "launch/launch.h"
@@ -35,11 +38,15 @@
 #ifndef CLONE_NEWCGROUP
 #define CLONE_NEWCGROUP 0x02000000
 #endif
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080 /* 5.6, and only for clone3() */
+#endif
 
 enum { ARENA_QUOTA = 1 << 20 };
 
-static const uint64_t namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
-				   CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+/* The net namespace is made beside the others: netns.h. */
+static const uint64_t namespaces =
+	CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
 
 /* Everything of one start; released by start_done() whatever happened. */
 struct start {
@@ -47,7 +54,8 @@ struct start {
 	struct launch *launch;
 	struct channels channels;
 	int userns_fd;
-	int sync[2]; /* the child reads, we write */
+	int sync[2];  /* the child reads, we write */
+	int netns[2]; /* the child receives its net namespace, the helper sends it */
 };
 
 static void start_done(struct start *start)
@@ -59,6 +67,8 @@ static void start_done(struct start *start)
 	fd_cleanup(&start->userns_fd);
 	fd_cleanup(&start->sync[0]);
 	fd_cleanup(&start->sync[1]);
+	fd_cleanup(&start->netns[0]);
+	fd_cleanup(&start->netns[1]);
 	channels_done(&start->channels);
 }
 
@@ -145,12 +155,14 @@ static int prepare(const struct plan *plan, const struct backend_start *how, str
 	if (r < 0)
 		return r;
 	r = channels_make(&start->channels, wall, true);
-	if (r < 0 || pipe2(start->sync, O_CLOEXEC) < 0)
+	if (r < 0 || pipe2(start->sync, O_CLOEXEC) < 0 ||
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, start->netns) < 0)
 		return csn_fail(err, -EIO, "start", "cannot make channels to the sandbox: %m");
 	channels_fill(&start->channels, plan, how, launch);
 	add_limits(plan, launch);
 	launch->is_loopback_up = plan->network == NETWORK_LOOPBACK;
 	launch->sync_fd = start->sync[0];
+	launch->netns_fd = start->netns[0];
 	return 0;
 }
 
@@ -173,9 +185,12 @@ static int start_child(struct start *start, int clone_group, struct wall *wall,
 	gid_t gid = geteuid() == 0 ? (gid_t)wall->kernel_uid : getegid();
 	int r;
 
-	wall->pid = sys_clone(namespaces, &wall->pidfd, clone_group);
+	wall->pid = sys_clone(namespaces | CLONE_NEWTIME, &wall->pidfd, clone_group);
+	if (wall->pid == -EINVAL) /* a kernel without CONFIG_TIME_NS */
+		wall->pid = sys_clone(namespaces, &wall->pidfd, clone_group);
 	if (wall->pid == 0) {
 		close(start->sync[1]);
+		close(start->netns[1]);
 		close(wall->life);
 		launch_run(start->launch, launch_process_steps);
 	}
@@ -185,15 +200,19 @@ static int start_child(struct start *start, int clone_group, struct wall *wall,
 	r = write_maps(wall->pid, LAUNCH_UID, wall->kernel_uid, gid);
 	if (r < 0)
 		return csn_fail(err, r, "ids", "cannot map the sandbox's ids");
-	return write(start->sync[1], "m", 1) == 1
-		       ? 0
-		       : csn_fail(err, -EPIPE, "start", "the sandbox ended at once");
+	if (write(start->sync[1], "m", 1) != 1)
+		return csn_fail(err, -EPIPE, "start", "the sandbox ended at once");
+	r = netns_make(wall->pidfd, start->netns[1]);
+	return r < 0 ? csn_fail(err, r, "start", "cannot make one more process: %s", strerror(-r))
+		     : 0;
 }
 
 static int process_start(const struct plan *plan, const struct backend_start *how,
 			 struct wall *ret_wall, struct csn_error *err)
 {
-	struct start start = { .channels = CHANNELS_NONE, .userns_fd = -1, .sync = { -1, -1 } };
+	struct start start = {
+		.channels = CHANNELS_NONE, .userns_fd = -1, .sync = { -1, -1 }, .netns = { -1, -1 }
+	};
 	struct wall wall = WALL_NONE;
 	int r;
 
