@@ -11,10 +11,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/xattr.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -359,6 +362,51 @@ static void probe_v2(const struct seen *seen, struct cgroup_probe *probe)
 		snprintf(probe->base[i], CGROUP_PATH, "%.*s/caisson", CGROUP_PATH - 9, dir);
 }
 
+/* Is a hierarchy of this type mounted here, and our own group to be seen in it? */
+static bool take_usual(struct seen *seen, int which, const char *mount, long type)
+{
+	char own[CGROUP_PATH];
+	struct statfs fs;
+	struct stat st;
+
+	if (statfs(mount, &fs) < 0 || fs.f_type != type)
+		return false;
+	snprintf(seen->mount[which], CGROUP_PATH, "%s", mount);
+	snprintf(seen->root[which], CGROUP_PATH, "/");
+	seen->is_mounted[which] = own_dir(seen, which, own) == 0 && stat(own, &st) == 0;
+	return seen->is_mounted[which];
+}
+
+/* The mounts where nearly every system has them: reading mountinfo takes the kernel 70 us, and
+ * these questions together a tenth of it. */
+static bool take_usual_mounts(struct seen *seen)
+{
+	char mount[CGROUP_PATH];
+	int found = 0;
+
+	if (take_usual(seen, V2, "/sys/fs/cgroup", CGROUP2_SUPER_MAGIC))
+		return true;
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		snprintf(mount, sizeof mount, "/sys/fs/cgroup/%s", cgroup_controller_names[i]);
+		found += take_usual(seen, i, mount, CGROUP_SUPER_MAGIC);
+	}
+	return found == CGROUP_CONTROLLERS;
+}
+
+static void probe_seen(const struct seen *seen, struct cgroup_probe *ret_probe)
+{
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		if (seen->is_mounted[i]) {
+			probe_v1(seen, ret_probe);
+			return;
+		}
+	}
+	if (seen->is_mounted[V2])
+		probe_v2(seen, ret_probe);
+	else
+		refuse_all(ret_probe, "no control groups: mount -t cgroup2 cgroup2 /sys/fs/cgroup");
+}
+
 void cgroup_probe_from(const struct cgroup_sources *sources, struct cgroup_probe *ret_probe)
 {
 	struct seen seen = { .is_scope = sources->is_scope };
@@ -369,30 +417,29 @@ void cgroup_probe_from(const struct cgroup_sources *sources, struct cgroup_probe
 		refuse_all(ret_probe, "/proc is not readable: mount it");
 		return;
 	}
-	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
-		if (seen.is_mounted[i]) {
-			probe_v1(&seen, ret_probe);
-			return;
-		}
+	probe_seen(&seen, ret_probe);
+}
+
+static void probe_self(bool is_scope, struct cgroup_probe *ret_probe)
+{
+	const struct cgroup_sources self = { "/proc/self/mountinfo", "/proc/self/cgroup",
+					     is_scope };
+	struct seen seen = { .is_scope = is_scope };
+
+	if (each_line(self.self_cgroup, &seen, read_self) < 0 || !take_usual_mounts(&seen)) {
+		cgroup_probe_from(&self, ret_probe);
+		return;
 	}
-	if (seen.is_mounted[V2])
-		probe_v2(&seen, ret_probe);
-	else
-		refuse_all(ret_probe, "no control groups: mount -t cgroup2 cgroup2 /sys/fs/cgroup");
+	*ret_probe = (struct cgroup_probe){ .layout = CGROUP_NONE };
+	probe_seen(&seen, ret_probe);
 }
 
 void cgroup_probe(struct cgroup_probe *ret_probe)
 {
-	static const struct cgroup_sources self = { "/proc/self/mountinfo", "/proc/self/cgroup",
-						    false };
-
-	cgroup_probe_from(&self, ret_probe);
+	probe_self(false, ret_probe);
 }
 
 void cgroup_probe_scope(struct cgroup_probe *ret_probe)
 {
-	static const struct cgroup_sources self = { "/proc/self/mountinfo", "/proc/self/cgroup",
-						    true };
-
-	cgroup_probe_from(&self, ret_probe);
+	probe_self(true, ret_probe);
 }

@@ -414,7 +414,25 @@ static void test_manager_misbehaves(void)
 	CHECK(cgroup_manager_find(path) == -ENOENT);
 }
 
+/* Where the mounts are where they usually are the short way gives the long way's answer. */
+static void test_probe_usual(void)
+{
+	static const struct cgroup_sources self = { "/proc/self/mountinfo", "/proc/self/cgroup",
+						    false };
+	struct cgroup_probe quick, whole;
+
+	cgroup_probe(&quick);
+	cgroup_probe_from(&self, &whole);
+	CHECK(quick.layout == whole.layout && quick.needs_leaf == whole.needs_leaf);
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		CHECK(quick.has[i] == whole.has[i]);
+		CHECK_STR(quick.base[i], whole.base[i]);
+		CHECK_STR(quick.reason[i], whole.reason[i]);
+	}
+}
+
 static const struct tap_test tests[] = {
+	{ "the short way and the long one", test_probe_usual },
 	{ "words and ids", test_words },
 	{ "v2: a slice above hands controllers down", test_probe_v2_slice },
 	{ "v2: a scope of the manager's is not left", test_probe_v2_scope },
