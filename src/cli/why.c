@@ -17,7 +17,7 @@
 #include "cli/out.h"
 #include "cli/runs.h"
 
-enum { HINT_MAX = 8192 };
+enum { HINT_MAX = 8192, LINE_MAX_BYTES = 64 << 10 };
 
 /* `"text"` as JSON writes it, without letters outside ASCII. */
 static int add_quoted(struct buf *buf, const char *text)
@@ -300,19 +300,70 @@ static void print_violation(const struct cli *cli, const json_t *result, const j
 	putchar('\n');
 }
 
-/* An empty list says little where nobody looked: names what was not watched. */
-static void print_nothing(const json_t *result)
+/* What a kind of fact is about, in a person's words. */
+static const struct {
+	const char *event, *words;
+} kinds[] = {
+	{ "NetworkAccessViolation", "network" },  { "FilesystemWriteViolation", "writes" },
+	{ "FilesystemReadViolation", "reads" },   { "SyscallViolation", "system calls" },
+	{ "ProcessLimitViolation", "processes" }, { "MemoryLimitViolation", "memory" },
+	{ "ScratchLimitViolation", "scratch" },
+};
+
+static const char *words_of(const char *event)
 {
-	const json_t *item;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (str_is(kinds[i].event, event))
+			return kinds[i].words;
+	return *event ? event : "?";
+}
+
+/* Was this reason told with an earlier kind? */
+static bool is_told(const json_t *list, size_t before, const json_t *reasons, const char *why)
+{
+	for (size_t i = 0; i < before; i++) {
+		const char *event = json_string_value(json_array_get(list, i));
+
+		if (event && str_is(run_text(reasons, event), why))
+			return true;
+	}
+	return false;
+}
+
+/* "reads, writes": every kind of the list from `at` on that has the same reason. */
+static int add_kinds(const json_t *list, size_t at, const json_t *reasons, struct buf *line)
+{
+	const char *first = json_string_value(json_array_get(list, at));
+	const char *why = first ? run_text(reasons, first) : "";
+	int r = buf_add_text(line, words_of(first ? first : ""));
+
+	for (size_t i = at + 1; r == 0 && *why && i < json_array_size(list); i++) {
+		const char *event = json_string_value(json_array_get(list, i));
+
+		if (event && str_is(run_text(reasons, event), why))
+			r = buf_printf(line, ", %s", words_of(event));
+	}
+	return r < 0 || !*why ? r : buf_printf(line, ": %s", why);
+}
+
+/* The absence of a fact says little where nobody looked: what was not watched, and why. */
+static void print_unseen(const json_t *result)
+{
+	const json_t *list = json_object_get(result, "not_observed"), *item;
+	const json_t *reasons = json_object_get(result, "not_observed_why");
 	size_t i;
 
-	puts("nothing was recorded as denied");
-	json_array_foreach(json_object_get(result, "not_observed"), i, item) {
-		fputs(i ? ", " : "not watched: ", stdout);
-		out_text(stdout, json_string_value(item) ? json_string_value(item) : "?");
+	json_array_foreach(list, i, item) {
+		const char *event = json_string_value(item);
+		const char *why = event ? run_text(reasons, event) : "";
+		_cleanup_buf_ struct buf line;
+
+		if (*why && is_told(list, i, reasons, why))
+			continue;
+		buf_init(&line, LINE_MAX_BYTES);
+		if (add_kinds(list, i, reasons, &line) == 0 && buf_text(&line))
+			out_wrap_text(stdout, "not watched", buf_text(&line), 0);
 	}
-	if (i)
-		putchar('\n');
 }
 
 /* Why it did not start, or was lost. */
@@ -341,10 +392,11 @@ static json_t *why_json(const struct run *run)
 		buf_done(&hint);
 		json_array_append_new(list, copy);
 	}
-	return json_pack("{s:s, s:O?, s:O?, s:o, s:O?}", "run_id", run->id, "termination",
+	return json_pack("{s:s, s:O?, s:O?, s:o, s:O?, s:O?}", "run_id", run->id, "termination",
 			 json_object_get(run->result, "termination"), "error",
 			 json_object_get(run->result, "error"), "violations", list, "not_observed",
-			 json_object_get(run->result, "not_observed"));
+			 json_object_get(run->result, "not_observed"), "not_observed_why",
+			 json_object_get(run->result, "not_observed_why"));
 }
 
 int cli_why(struct cli *cli)
@@ -367,8 +419,9 @@ int cli_why(struct cli *cli)
 	print_error(run.result);
 	violations = json_object_get(run.result, "violations");
 	if (json_array_size(violations) == 0)
-		print_nothing(run.result);
+		puts("nothing was recorded as denied");
 	json_array_foreach(violations, i, violation)
 		print_violation(cli, run.result, violation);
+	print_unseen(run.result);
 	return CLI_OK;
 }

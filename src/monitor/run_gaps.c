@@ -36,7 +36,7 @@ static const char *why_no_reads(const struct run *run)
 
 	if (why || run->plan->observe_reads)
 		return why;
-	return "reads run at full speed unless the policy says observe: [reads]";
+	return "they run at full speed; observe: [reads] in the policy file shows them";
 }
 
 static const char *why_no_memory(const struct run *run)
@@ -48,9 +48,34 @@ static const char *why_no_memory(const struct run *run)
 		       : limits_why_unseen(&run->limits);
 }
 
+/* Without a view of its own a wall has no ids of its own: an ordinary user's processes count with
+ * all his others, so no rlimit can be set for them. Tier local sets none. */
+static bool has_process_rlimit(const struct run *run)
+{
+	return run->backend &&
+	       (run->backend->has_view || (run->backend->tier != TIER_LOCAL && geteuid() == 0));
+}
+
+/* A controller counts what it refuses, nothing else does. */
+static bool counts_forks(const struct limits *limits)
+{
+	return limits->has_group && cgroup_has(&limits->group, CGROUP_PIDS) &&
+	       limits->usage.pids_refused != CGROUP_UNKNOWN;
+}
+
 static const char *why_no_processes(const struct run *run)
 {
-	return run->plan->limits.processes == PLAN_UNLIMITED ? "there is no limit to meet" : NULL;
+	if (run->plan->limits.processes == PLAN_UNLIMITED)
+		return "there is no limit to meet";
+	if (!run->is_executing)
+		return "the command never started";
+	if (counts_forks(&run->limits) ||
+	    violations_count(&run->violations, FACT_PROCESS_LIMIT) > 0)
+		return NULL;
+	return has_process_rlimit(run)
+		       ? "limits.processes is an rlimit here; a refused fork leaves no trace"
+		       : "limits.processes is only looked at here, every 50 ms; a short burst "
+			 "leaves no trace";
 }
 
 static const char *why_no_scratch(const struct run *run)
@@ -196,8 +221,7 @@ static void replace_text(json_t *object, const char *key, const char *old, const
 
 /*
  * The means as limits_means() names them suppose a wall with a view and ids of its own. Without,
- * scratch has no size, an ordinary user's processes are counted with all his others, so no rlimit
- * can be set for them, and no wall means no affinity.
+ * scratch has no size, processes may have no rlimit, and no wall means no affinity.
  */
 static void correct_means(const struct run *run, json_t *result)
 {
@@ -207,7 +231,7 @@ static void correct_means(const struct run *run, json_t *result)
 	if (!run->backend || run->backend->has_view)
 		return;
 	json_object_set_new(means, "scratch", json_string("none"));
-	if (is_local || geteuid() != 0)
+	if (!has_process_rlimit(run))
 		replace_text(means, "processes", "rlimit", "sampled");
 	if (is_local)
 		replace_text(means, "cpus", "affinity", "none");

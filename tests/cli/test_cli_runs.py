@@ -152,7 +152,14 @@ def test_why_of_a_clean_run(cli, make_record):
     out = cli("why").out
     assert "nothing was recorded as denied\n" in out and "not watched" not in out
     make_record(not_observed=["FilesystemReadViolation", "a\x1b[2Jb", 7])
-    assert "recorded as denied\nnot watched: FilesystemReadViolation, a\\x1b[2Jb, ?\n" in cli("why").out
+    assert "recorded as denied\nnot watched: reads\nnot watched: a\\x1b[2Jb\nnot watched: ?\n" in cli("why").out
+
+
+def test_why_says_why_something_was_not_watched(cli, make_record):
+    unseen = {"NetworkAccessViolation": "no filter", "FilesystemReadViolation": "at full\x1b speed", "SyscallViolation": "no filter"}
+    make_record(not_observed=list(unseen), not_observed_why=unseen)
+    assert cli("why").out.endswith("not watched: network, system calls: no filter\nnot watched: reads: at full\\x1b speed\n")
+    assert cli("why", "--json").json()["not_observed_why"] == unseen
 
 
 def test_why_of_a_run_that_did_not_start(cli, make_record):

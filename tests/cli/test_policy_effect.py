@@ -145,3 +145,16 @@ def test_strict_when_sees_the_command_however_it_is_given(box, rule, argv):
     assert run.status == 125 and "StrictModeRequired" in run.err, run
     run = box.cli("run", "--policy", path, "-c", "true")
     assert run.status == 0, run
+
+
+def test_a_refused_fork_is_seen_by_a_controller_only(user_box):
+    """An rlimit tells nobody what it refused: then the absence of a fact is no proof, and the result says so."""
+    quiet = user_box.run("true", flags=["-l", "processes=20"])
+    means = quiet.result["limits"]["means"]["processes"]
+    assert ("ProcessLimitViolation" in quiet.result["observed"]) is (means == "cgroup"), quiet.result
+    assert means == "cgroup" or f"an {means} here" in quiet.result["not_observed_why"]["ProcessLimitViolation"], quiet.result
+    full = user_box.python("import os, time\nfor _ in range(60):\n    try:\n        if os.fork() == 0: time.sleep(0.5); os._exit(0)\n"
+                           "    except OSError: pass\ntime.sleep(0.3)", flags=["-l", "processes=20"])
+    assert full.events == {"ProcessLimitViolation"} and "ProcessLimitViolation" in full.result["observed"], full.result
+    sampled = user_box.run("true", policy=LANDLOCK)
+    assert "every 50 ms" in sampled.result["not_observed_why"]["ProcessLimitViolation"], sampled.result
