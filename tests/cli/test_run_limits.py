@@ -208,3 +208,26 @@ def test_memory_is_said_with_its_limit(root_box):
     root_box.run(PYTHON, "-c", EAT, flags=["--memory", "96MiB"])
     why = root_box.cli("why")
     assert "96" in why.text and "memory" in why.text and os.linesep in why.text, why
+
+
+UNSEEN = """
+import ctypes, time
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+time.sleep(1.5)
+"""
+
+
+@pytest.mark.parametrize("policy, is_seen", [("version: 1\n", True), (LANDLOCK, False)])
+def test_a_process_that_hides_is_said(user_box, policy, is_seen):
+    """PR_SET_DUMPABLE 0 shuts the monitor out where it owns no user namespace around the process."""
+    held = os.memfd_create("held")  # so much is in memory that each look goes through descriptors
+    try:
+        for _ in range(100):
+            os.write(held, b"x" * (1 << 20))
+        run = user_box.python(UNSEEN, policy=policy, flags=["--memory", "96MiB"])
+    finally:
+        os.close(held)
+    if means(run, "memory") == "cgroup":
+        pytest.skip("sampling: this user has a memory controller")
+    why = run.result["not_observed_why"].get("MemoryLimitViolation", "")
+    assert run.status == 0 and run.facts == [] and ("refused" in why) is not is_seen, run

@@ -1,4 +1,5 @@
 /* Memory where no process has it mapped and no descriptor in reach shows it. */
+#include <grp.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/shm.h>
@@ -76,6 +77,8 @@ static void test_hidepid(void)
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("proc", "/proc", "proc", 0, "hidepid=invisible") < 0)
 		SKIP("mounting: needs root");
+	CHECK(setgroups(0, NULL) == 0 &&
+	      setresgid(54321, 54321, 54321) == 0); /* else it may look */
 	CHECK(setresuid(54321, 54321, 54321) == 0);
 	begin();
 	if (fork() == 0) {
