@@ -55,10 +55,8 @@ def cell(verdict):
 
 
 def wall_cell(row, wall):
-    user = row.get(f"{wall}_user")
-    if not user:
-        return cell(row[wall])
-    return f"{cell(row[wall])}<br>started by a user: {cell(user)}"
+    others = {"started by a user": row.get(f"{wall}_user"), "before Linux 6.12": row.get(f"{wall}_unscoped")}
+    return cell(row[wall]) + "".join(f"<br>{when}: {cell(verdict)}" for when, verdict in others.items() if verdict)
 
 
 def notes_of(row):

@@ -37,7 +37,7 @@ NUMBERS = {
     "tgkill": (234, 131), "tkill": (200, 130), "umount2": (166, 39), "unshare": (272, 97), "userfaultfd": (323, 282),
     "vhangup": (153, 58), "ioctl": (16, 29), "fchmodat2": (452, 452), "memfd_secret": (447, 447),
     "process_mrelease": (448, 448), "set_mempolicy": (238, 237), "move_pages": (279, 239), "prctl": (157, 167),
-    "mmap": (9, 222), "setrlimit": (160, 164),
+    "mmap": (9, 222), "setrlimit": (160, 164), "landlock_create_ruleset": (444, 444),
 }
 # What a wall answers; any other errno means that the kernel itself looked at the call.
 REFUSALS = {errno.EPERM, errno.EACCES, errno.ENOSYS}

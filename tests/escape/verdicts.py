@@ -7,8 +7,10 @@ allowed       it works, and the page says why that gives nothing away
 
 `events` is the exact set of violations in the result, `may` what a race or a sample may add.
 `but` names single attempts of the file with a verdict of their own; `either` there depends on the host.
-A wall's row for runs that an ordinary user started, where it differs, is `…_user`.
+A wall's row for runs that an ordinary user started, where it differs, is `…_user`; the one of a kernel
+without a scope for signals (Landlock's ABI below 6, Linux before 6.12) is `…_unscoped`.
 """
+import ctypes
 from dataclasses import dataclass, field
 
 NET, WRITE, READ, SYSCALL = ("NetworkAccessViolation", "FilesystemWriteViolation", "FilesystemReadViolation",
@@ -46,11 +48,13 @@ def allowed(why, *events, **more):
 
 
 def row(process, landlock=None, **users):
-    """`users`: process_user=…, landlock_user=… where the wall's row is root's only."""
+    """`users`: process_user=…, landlock_user=… where the wall's row is root's only; …_unscoped."""
     return {"process": process, "landlock": landlock or process, **users}
 
 
 LISTED = "This wall shares the host's process list; what the processes hold is not readable."
+OWN_END = ("Before Linux 6.12 nothing keeps a command of this wall from signals to the agent, which has the same uid: "
+           "it can end its own run, which is then reported as lost, and nothing of it is left.")
 GROUPS = "Only newgidmap could drop a user's supplementary groups; `caisson doctor` names them."
 BOUND = "Only a privileged process could empty the bounding set; no_new_privs makes it meaningless."
 NAMES = "Landlock's right to list a folder covers all beneath it: names of hidden files are seen, contents are not."
@@ -71,7 +75,7 @@ VERDICTS = {
     "agent_limits": row(denied(SYSCALL)),
     "agent_memory": row(denied(SYSCALL)),
     "agent_proc": row(not_visible(), denied(but={"its threads": "allowed"}, why=LISTED)),
-    "agent_signals": row(denied()),
+    "agent_signals": row(denied(), landlock_unscoped=allowed(OWN_END, ends="lost")),
     "blind_monitor": row(denied(NET, WRITE), landlock_user=denied(NET, may=(WRITE,), why=UNREAD)),
     "capabilities": row(denied(SYSCALL),
                       landlock_user=denied(SYSCALL, but={"CapBnd is not empty": "allowed"}, why=BOUND)),
@@ -189,6 +193,13 @@ VERDICTS = {
 }
 
 
+def has_scope():
+    """Does this kernel keep signals inside a domain?"""
+    create_ruleset, version, scope_abi = 444, 1, 6
+    return ctypes.CDLL(None).syscall(create_ruleset, None, 0, version) >= scope_abi
+
+
 def verdict_of(attack, wall, who):
     row_ = VERDICTS[attack]
-    return row_.get(f"{wall}_{who}") or row_[wall]
+    unscoped = None if has_scope() else row_.get(f"{wall}_unscoped")
+    return unscoped or row_.get(f"{wall}_{who}") or row_[wall]

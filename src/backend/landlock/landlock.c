@@ -195,7 +195,8 @@ static void landlock_probe(struct backend_report *ret_report)
 		 "are visible, scratch has no size, no copy-on-write, no protected names%s",
 		 abi >= LANDLOCK_ABI_SCOPE
 			 ? ""
-			 : ", signals reach other processes (Landlock ABI below 6)");
+			 : "; before Linux 6.12 (Landlock ABI 6) signals reach other processes "
+			   "of the same user, and a command can end its own run as lost");
 }
 
 const struct backend landlock_backend = {
