@@ -20,6 +20,8 @@
 #include "cli/out.h"
 #include "cli/project.h"
 #include "cli/trust.h"
+#include "policy/keys.h"
+#include "policy/slip.h"
 
 enum { TEXT_MAX = 4 << 20 };
 
@@ -140,7 +142,9 @@ int cli_policy_init(struct cli *cli)
 	r = target_find(cli, name, &target, &err);
 	if (r == 0)
 		r = target_write(&target, policy_template(), !cli->options.force, true, &err);
-	return r < 0 ? cli_fail(cli, &err) : say_written(cli, &target, "written", true);
+	return r < 0 ? cli_fail(cli, &err)
+		     : say_more(cli, &target, "written",
+				" and trusted; from now on flags only narrow it");
 }
 
 /* Text as a JSON array of its lines. */
@@ -213,6 +217,37 @@ int cli_policy_check(struct cli *cli)
 	return status;
 }
 
+/* "limits.memory" for "limts.memory", "memory" and "mem"; NULL: nothing is near. */
+static const char *nearest_key(const char *typed)
+{
+	const char *names[2 * KEY_COUNT], *tail, *near;
+
+	for (size_t id = 0; id < KEY_COUNT; id++) {
+		tail = strchr(policy_keys[id].path, '.');
+		names[id] = policy_keys[id].path;
+		names[KEY_COUNT + id] = tail ? tail + 1 : policy_keys[id].path;
+	}
+	tail = slip_limit(typed);
+	near = tail ? tail : cli_nearest(typed, names, ARRAY_SIZE(names));
+	for (size_t id = 0; near && id < KEY_COUNT; id++)
+		if (str_is(names[id], near) || str_is(names[KEY_COUNT + id], near))
+			return names[id];
+	return NULL;
+}
+
+static int check_key(const char *key, struct csn_error *err)
+{
+	const char *near;
+
+	if (key_find(key) != KEY_COUNT)
+		return 0;
+	near = nearest_key(key);
+	return csn_fail(err, -EINVAL, "policy", "no key %s%s%s%s", key,
+			near ? "; did you mean " : ", expected one such as limits.command; ",
+			near ? near : "caisson policy show --effective lists them",
+			near ? "?" : "");
+}
+
 /* Applies all KEY=VALUE words, one after the other, to the bytes in memory. */
 static int set_all(const struct cli *cli, struct target *target, struct csn_error *err)
 {
@@ -230,6 +265,9 @@ static int set_all(const struct cli *cli, struct target *target, struct csn_erro
 			return csn_fail(err, -EINVAL, "usage",
 					"\"%s\" is not KEY=VALUE, as in limits.command=10m", word);
 		snprintf(key, sizeof key, "%.*s", (int)length, word);
+		r = check_key(key, err);
+		if (r < 0)
+			return r;
 		buf_init(&next, POLICY_MAX_BYTES);
 		file.bytes = buf_at(&target->bytes);
 		file.size = buf_size(&target->bytes);
@@ -239,6 +277,44 @@ static int set_all(const struct cli *cli, struct target *target, struct csn_erro
 			target->bytes = next;
 	}
 	return r;
+}
+
+/* Was this key among those that were set? */
+static bool is_set_now(const struct cli *cli, const char *remark)
+{
+	for (int i = 0; i < cli->arg_count; i++) {
+		int n = (int)strcspn(cli->args[i], "=");
+		char key[80];
+
+		snprintf(key, sizeof key, ": %.*s;", n < 70 ? n : 70, cli->args[i]);
+		if (strstr(remark, key))
+			return true;
+	}
+	return false;
+}
+
+/* A value that is good and that no run carries out: said now, not by the next run's refusal. */
+static void warn_of_gaps(const struct cli *cli, struct target *target)
+{
+	_cleanup_buf_ struct buf remarks;
+	struct csn_error err = { 0 };
+	char *line, *next;
+
+	buf_init(&remarks, TEXT_MAX);
+	if (cli->options.quiet || target_remarks(target, &remarks, &err) < 0)
+		return;
+	for (line = (char *)buf_text(&remarks); line && *line; line = next) {
+		next = strchrnul(line, '\n');
+		next += *next ? 1 : 0;
+		if (next > line && next[-1] == '\n')
+			next[-1] = 0;
+		if (!is_set_now(cli, line))
+			continue;
+		fprintf(stderr, "%scaisson:%s ", out_color(cli, stderr, OUT_YELLOW),
+			out_plain(cli, stderr));
+		out_text(stderr, line);
+		fputc('\n', stderr);
+	}
 }
 
 int cli_policy_set(struct cli *cli)
@@ -260,6 +336,8 @@ int cli_policy_set(struct cli *cli)
 	if (r == 0)
 		r = text ? target_write(&target, text, false, is_trusted, &err)
 			 : csn_fail(&err, -ENOMEM, "policy", "out of memory");
+	if (r == 0)
+		warn_of_gaps(cli, &target);
 	buf_done(&target.bytes);
 	return r < 0 ? cli_fail(cli, &err) : say_written(cli, &target, "changed", is_trusted);
 }

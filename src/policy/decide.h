@@ -57,6 +57,16 @@ int decide_tier(struct decision *d, enum plan_tier *ret_tier);
 /* The rule of strict_when that matches the request, or NULL; -E2BIG, -ENOMEM (when.c). */
 int decide_strict_rule(struct decision *d, const struct policy_item **ret_rule);
 
+enum { COMMAND_TEXT = 160, WAY_TEXT = 352 };
+
+/*
+ * Which command permits the wanted keys as the plan has them, and which file their lines go into:
+ * one that was found is trusted as it was, and a changed one has to be trusted again (advise.c).
+ * Without the command where it is longer than COMMAND_TEXT or the value is none for `policy set`.
+ */
+const char *decide_way(const struct decision *d, const bool wanted[KEY_COUNT],
+		       char ret_text[WAY_TEXT]);
+
 enum decide_want { WANT_FOLDER, WANT_MOUNTABLE, WANT_ROOT };
 
 /*

@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "policy/slip.h"
 
-enum { MAX_ENTRIES = 256, MAX_YAML = 4096, WHERE_TEXT = 224 };
+enum { MAX_ENTRIES = 256, MAX_YAML = 4096 };
 
 static int too_many(struct decision *d, const char *flag)
 {
@@ -343,27 +343,6 @@ static int add_yaml(struct decision *d, const bool *is_refused, struct buf *yaml
 	return code < 0 || !last || !key_section(last) ? code : buf_add_byte(yaml, '}');
 }
 
-/*
- * Which file the lines of a refusal go into, and what makes it count: one that was found is
- * trusted as it was, and a changed one has to be trusted again.
- */
-static const char *where_to_write(const struct decision *d, char ret_text[WHERE_TEXT])
-{
-	const char *project = d->facts->project ? d->facts->project : "";
-
-	if (!d->policy)
-		snprintf(ret_text, WHERE_TEXT,
-			 "write into %.120s/caisson.yaml, then run `caisson policy trust`:\n"
-			 "version: 1",
-			 str_is(project, "/") ? "" : project);
-	else if (d->facts->policy_is_explicit)
-		snprintf(ret_text, WHERE_TEXT, "let %.120s say:", d->policy->name);
-	else
-		snprintf(ret_text, WHERE_TEXT,
-			 "let %.120s say this, then run `caisson policy trust`:", d->policy->name);
-	return ret_text;
-}
-
 /* What no wall of this build can do is not offered as lines for a policy. */
 static const struct plan_gap *refused_anyway(const struct decision *d, const char *key)
 {
@@ -389,13 +368,19 @@ static int refuse_gap(struct decision *d, size_t id, const struct plan_gap *gap)
 static int refuse_flags(struct decision *d, bool *is_refused)
 {
 	_cleanup_buf_ struct buf yaml;
-	char where[WHERE_TEXT];
+	char way[WAY_TEXT];
 	const char *text;
 	size_t id = 0;
 
 	while (!is_refused[id])
 		id++;
-	/* A list of hosts means nothing without its mode: the lines should work as they are. */
+	/*
+	 * The lines should work as they are. A list of hosts means nothing without its mode, and
+	 * what a flag lends while there is no file, a new file would take away.
+	 */
+	for (size_t key = 0; !d->policy && key < KEY_COUNT; key++)
+		is_refused[key] |= d->by_flag[key] && policy_keys[key].kind == KIND_CHOICE &&
+				   key_is_wider(&policy_keys[key], d->plan, &d->granted);
 	is_refused[KEY_NETWORK_MODE] |= is_refused[KEY_NETWORK_ALLOW];
 	buf_init(&yaml, MAX_YAML);
 	text = add_yaml(d, is_refused, &yaml) < 0 ? NULL : buf_text(&yaml);
@@ -404,8 +389,8 @@ static int refuse_flags(struct decision *d, bool *is_refused)
 			"it: %s\n%s",
 			d->by_flag[id], decide_shown(d, (enum key_id)id, d->plan),
 			d->policy ? "policy's" : "built-in",
-			decide_shown(d, (enum key_id)id, &d->granted), where_to_write(d, where),
-			text ? text : policy_keys[id].path);
+			decide_shown(d, (enum key_id)id, &d->granted),
+			decide_way(d, is_refused, way), text ? text : policy_keys[id].path);
 }
 
 /* The first refused flag; one that no build of ours carries out is not offered as YAML. */
@@ -532,7 +517,8 @@ static struct plan_mount *same_mount(struct decision *d, const struct plan_mount
 static int refuse_mount(struct decision *d, const struct plan_mount *mount)
 {
 	_cleanup_buf_ struct buf yaml;
-	char where[WHERE_TEXT];
+	const bool wanted[KEY_COUNT] = { [KEY_MOUNT_ROOTS] = true };
+	char way[WAY_TEXT];
 	const char *text = NULL;
 
 	buf_init(&yaml, MAX_YAML);
@@ -542,7 +528,7 @@ static int refuse_mount(struct decision *d, const struct plan_mount *mount)
 	return csn_fail(d->err, -EPERM, "policy",
 			"--mount: %.100s is beneath none of the policy's mount_roots; a trusted "
 			"policy file may permit it: %s\nmount_roots: %s",
-			mount->host, where_to_write(d, where), text ? text : "[HOST]");
+			mount->host, decide_way(d, wanted, way), text ? text : "[HOST]");
 }
 
 static int take_mount(struct decision *d, const char *text)
@@ -623,16 +609,18 @@ int decide_flags(struct decision *d)
 
 static int lower_tier(struct decision *d, enum plan_tier asked, enum plan_tier tier)
 {
-	char where[WHERE_TEXT];
+	const bool wanted[KEY_COUNT] = { [KEY_TIER] = true };
+	char way[WAY_TEXT];
 
 	if (d->flags_may_loosen && asked != TIER_LOCAL)
 		return 0;
+	d->plan->tier = asked; /* for the lines: nobody else sees this plan */
 	return csn_fail(d->err, -EPERM, "policy",
 			"--tier: %s is weaker than the %s %s%s; a trusted policy file may permit "
 			"it: %s\ntier: %s",
 			plan_tier_name(asked), d->policy ? "policy's" : "built-in",
 			plan_tier_name(tier), asked == TIER_LOCAL ? ", in fact no wall at all" : "",
-			where_to_write(d, where), plan_tier_name(asked));
+			decide_way(d, wanted, way), plan_tier_name(asked));
 }
 
 int decide_tier(struct decision *d, enum plan_tier *ret_tier)

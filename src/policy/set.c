@@ -1,26 +1,19 @@
 /*
- * One scalar of a file changed in place, everything else left as it was written.
+ * One scalar or list of a file changed in place, everything else left as it was written.
  *
  * The tree knows the bytes of each value, so an edit is: the bytes before, the new value,
  * the bytes after. Nothing is emitted by a YAML writer, which would lose comments. The
  * result is read again before anybody sees it; an edit that went wrong changes nothing.
+ * A key that only a comment shows, as in the file of `policy init`, replaces that comment.
  */
-#include "policy/file.h"
+#include "policy/set.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/str.h"
 
-struct edit {
-	const struct policy_file *file;
-	const uint8_t *bytes; /* of the file */
-	const struct policy *policy;
-	const struct key *key;
-	const char *value;
-	struct buf *out;
-	struct csn_error *err;
-};
+enum { ITEM_MAX = 512 };
 
 static int refuse(const struct edit *e, const char *why)
 {
@@ -28,13 +21,57 @@ static int refuse(const struct edit *e, const char *why)
 			e->file->name, e->key->path, why);
 }
 
+/* One item of a list: "text", 'text' or a word up to the comma; *at goes behind it. */
+static int add_item(const struct edit *e, const char **at)
+{
+	char quote = **at == '"' || **at == '\'' ? *(*at)++ : 0, text[ITEM_MAX];
+	const char stop[] = { quote ? quote : ',', quote ? 0 : ']', 0 };
+	size_t n = strcspn(*at, stop), size = n;
+
+	while (!quote && size > 0 && (*at)[size - 1] == ' ')
+		size--;
+	if (size == 0 || size >= sizeof text || !(*at)[n])
+		return -EINVAL;
+	memcpy(text, *at, size);
+	text[size] = 0;
+	*at += n + (quote ? 1 : 0);
+	*at += strspn(*at, " ");
+	return key_show_text(text, e->out);
+}
+
+/* "[a, b]" as YAML with each item quoted where it must be. */
+static int add_list(const struct edit *e)
+{
+	const char *at = e->value;
+	int code = *at == '[' ? buf_add_byte(e->out, '[') : -EINVAL;
+
+	at += *at ? 1 : 0;
+	at += strspn(at, " ");
+	while (code == 0 && *at && *at != ']') {
+		code = add_item(e, &at);
+		if (code == 0 && *at == ',')
+			code = buf_add_text(e->out, ", ");
+		else if (code == 0 && *at != ']')
+			code = -EINVAL;
+		at += code == 0 && *at == ',' ? 1 + strspn(at + 1, " ") : 0;
+	}
+	if (code == -EINVAL || !str_is(at, "]"))
+		return csn_fail(e->err, -EINVAL, "policy",
+				"%.120s: %s: not a usable list, expected [] or [ITEM, ...], each "
+				"%s",
+				e->file->name, e->key->path, e->key->expected);
+	return code < 0 ? code : buf_add_byte(e->out, ']');
+}
+
 /* The value as YAML: texts quoted where they must be, the rest as given, if it is a word. */
-static int add_value(const struct edit *e)
+int edit_add_value(const struct edit *e)
 {
 	static const char word[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 	bool is_null = e->key->is_valid == text_is_image && str_is(e->value, "null");
 
+	if (e->key->kind == KIND_LIST)
+		return add_list(e);
 	if (e->key->kind == KIND_TEXT && !is_null)
 		return key_show_text(e->value, e->out);
 	if (!*e->value || e->value[strspn(e->value, word)])
@@ -45,15 +82,14 @@ static int add_value(const struct edit *e)
 }
 
 /* bytes[0..from) + before + value + after + bytes[to..) */
-static int splice(const struct edit *e, size_t from, size_t to, const char *before,
-		  const char *after)
+int edit_splice(const struct edit *e, size_t from, size_t to, const char *before, const char *after)
 {
 	int code = buf_add(e->out, e->bytes, from);
 
 	if (code == 0)
 		code = buf_add_text(e->out, before);
 	if (code == 0)
-		code = add_value(e);
+		code = edit_add_value(e);
 	if (code == 0)
 		code = buf_add_text(e->out, after);
 	return code < 0 ? code : buf_add(e->out, e->bytes + to, e->file->size - to);
@@ -71,11 +107,11 @@ static int insert_into(const struct edit *e, const struct node *map, const char 
 	memcpy(at + n, ": ", 3);
 	if (map->is_flow) {
 		memcpy(after, map->first ? ", " : "", map->first ? 3 : 1);
-		return splice(e, map->start + 1, map->start + 1, before, after);
+		return edit_splice(e, map->start + 1, map->start + 1, before, after);
 	}
 	after[0] = '\n';
 	memset(after + 1, ' ', indent);
-	return splice(e, map->start, map->start, before, after);
+	return edit_splice(e, map->start, map->start, before, after);
 }
 
 /* A new key or section at the end of the file, in the column of the others. */
@@ -94,7 +130,7 @@ static int append(const struct edit *e)
 		code = buf_printf(e->out, "%*s%s: ", (int)(indent + (n ? 2 : 0)), "",
 				  e->key->path + (n ? n + 1 : 0));
 	if (code == 0)
-		code = add_value(e);
+		code = edit_add_value(e);
 	return code < 0 ? code : buf_add_byte(e->out, '\n');
 }
 
@@ -119,20 +155,20 @@ static int insert(const struct edit *e)
 	memcpy(path + n, ": {", 4);
 	memcpy(path + n + 3, e->key->path + n + 1, strlen(e->key->path + n + 1) + 1);
 	memcpy(path + strlen(path), ": ", 3);
-	return splice(e, root->start + 1, root->start + 1, path, "}, ");
+	return edit_splice(e, root->start + 1, root->start + 1, path, "}, ");
 }
 
 static int edit_value(const struct edit *e)
 {
 	const struct policy_value *old = &e->policy->values[e->key - policy_keys];
 
-	if (e->key->kind >= KIND_LIST)
-		return refuse(e, "is a list or a map");
+	if (e->key->kind > KIND_LIST)
+		return refuse(e, "is a map or a list of maps");
 	if (!old->is_set)
 		return insert(e);
 	if (!old->node->is_flow)
 		return refuse(e, "is written as a block");
-	return splice(e, old->node->start, old->node->end, "", "");
+	return edit_splice(e, old->node->start, old->node->end, "", "");
 }
 
 /* What was written must be readable, with this key in it. */
@@ -147,6 +183,21 @@ static int check_result(const struct edit *e)
 	is_set = again->values[e->key - policy_keys].is_set;
 	policy_free(again);
 	return is_set ? 0 : refuse(e, "cannot be placed in this layout");
+}
+
+/* In place of the comment that shows the key; where that gives no good file, beside it. */
+static int edit_file(const struct edit *e)
+{
+	int code = edit_comment(e);
+
+	if (code == 0)
+		code = check_result(e);
+	if (code == 0)
+		return 0;
+	buf_clear(e->out);
+	*e->err = (struct csn_error){ 0 };
+	code = edit_value(e);
+	return code < 0 ? code : check_result(e);
 }
 
 int policy_set(const struct policy_file *file, const char *key, const char *value,
@@ -171,9 +222,7 @@ int policy_set(const struct policy_file *file, const char *key, const char *valu
 		return code;
 	e.policy = policy;
 	e.key = &policy_keys[id];
-	code = edit_value(&e);
-	if (code == 0)
-		code = check_result(&e);
+	code = edit_file(&e);
 	if (code == 0)
 		code = buf_add(ret_yaml, buf_at(&out), buf_size(&out));
 	policy_free(policy);

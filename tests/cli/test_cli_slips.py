@@ -186,7 +186,7 @@ def test_doctor_fits_its_terminal(caisson, project, env):
 
 
 def test_what_a_written_policy_is_worth(cli, project):
-    assert cli("policy", "init").out == f"{project}/caisson.yaml: written and trusted\n"
+    assert cli("policy", "init").out == f"{project}/caisson.yaml: written and trusted; from now on flags only narrow it\n"
     assert cli("policy", "set", "limits.command=10m").out == f"{project}/caisson.yaml: changed and trusted\n"
     with open(project / "caisson.yaml", "a") as file:
         file.write("# more\n")

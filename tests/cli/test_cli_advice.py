@@ -1,0 +1,89 @@
+"""A refusal names commands; whoever pastes them gets what he asked for."""
+import os
+import re
+import subprocess
+
+import pytest
+
+
+def paste(answer, caisson, project, env):
+    """Runs the first command that a refusal names."""
+    command = re.search(r"`(caisson policy (?:init|set)[^`]*)`", answer.err).group(1)
+    folder = os.path.dirname(caisson)
+    done = subprocess.run(["sh", "-c", command], cwd=project, env=env | {"PATH": f"{folder}:{env['PATH']}"},
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, encoding="utf-8")
+    assert done.returncode == 0, (command, done.stdout)
+    return command
+
+
+@pytest.mark.parametrize("flags", [["--memory", "4GiB"], ["--memory", "2GiB", "--rw"], ["--network", "loopback", "--timeout", "9m"]], ids=" ".join)
+def test_without_a_file_the_two_commands_permit_it(cli, caisson, project, env, flags):
+    answer = cli("run", *flags, "--", "true")
+    assert answer.status == 125, answer
+    assert paste(answer, caisson, project, env).startswith("caisson policy init && caisson policy set ")
+    assert cli("run", *flags, "--", "true").status == 0
+
+
+def test_below_the_project_the_file_goes_into_the_project(cli, caisson, project, env):
+    (project / ".git").mkdir()
+    sub = project / "a folder"
+    sub.mkdir()
+    paste(cli("run", "--memory", "2GiB", "--", "true", cwd=sub), caisson, sub, env)
+    assert (project / "caisson.yaml").exists() and not (sub / "caisson.yaml").exists()
+    assert cli("run", "--memory", "2GiB", "--", "true", cwd=sub).status == 0
+
+
+@pytest.mark.parametrize("flags", [["--rw"], ["--memory", "4GiB"], ["--env", "FOO"], ["--memory", "2GiB", "--cpus", "3", "--rw"]], ids=" ".join)
+def test_with_a_file_one_command_permits_it(cli, caisson, project, env, flags):
+    assert cli("policy", "init").out.endswith("written and trusted; from now on flags only narrow it\n")
+    answer = cli("run", *flags, "--", "true")
+    assert answer.status == 125 and "policy init" not in answer.err, answer
+    paste(answer, caisson, project, env)
+    assert cli("run", *flags, "--", "true").status == 0
+
+
+def test_a_file_that_is_not_trusted_is_trusted_by_the_command(cli, project):
+    (project / "caisson.yaml").write_text("version: 1\n")
+    assert "`caisson policy set workspace.mode=rw && caisson policy trust`" in cli("run", "--rw", "--", "true").err
+
+
+def test_a_named_file_is_named_again(cli, caisson, project, env):
+    (project / "my own.yaml").write_text("version: 1\n")
+    answer = cli("run", "--policy", "my own.yaml", "--rw", "--", "true")
+    paste(answer, caisson, project, env)
+    assert cli("run", "--policy", "my own.yaml", "--rw", "--", "true").status == 0
+
+
+KEYS = [("limts.memory=1GiB", "limits.memory"), ("memory=1GiB", "limits.memory"), ("mem=1GiB", "limits.memory"), ("timeout=3s", "limits.command"),
+        ("protect=[]", "workspace.protect"), ("observ=[reads]", "observe")]
+
+
+@pytest.mark.parametrize("word, meant", KEYS)
+def test_a_key_that_is_none_names_the_near_one(cli, word, meant):
+    cli("policy", "init")
+    answer = cli("policy", "set", word)
+    assert answer.status == 1 and f"did you mean {meant}?" in answer.err, answer
+
+
+def test_a_key_like_no_other(cli):
+    cli("policy", "init")
+    assert "no key colour, expected one such as" in cli("policy", "set", "colour=1").err
+
+
+def test_setting_leaves_nothing_twice(cli, project):
+    cli("policy", "init")
+    for word in ("limits.memory=2GiB", "limits.command=10m", "workspace.hide=[]", "workspace.protect=[a, \"b c\"]", "observe=[reads]"):
+        assert cli("policy", "set", word).status == 0
+    text = (project / "caisson.yaml").read_text()
+    for key in ("limits", "memory", "command", "workspace", "hide", "protect", "observe"):
+        assert len(re.findall(rf"^#? *{key}:", text, re.M)) == 1, key
+    shown = cli("policy", "show", "--effective").out
+    assert "hide: []" in shown and '[a, "b c"]' in shown and "memory: 2GiB" in shown and "[reads]" in shown, shown
+
+
+def test_what_no_run_does_is_said_when_it_is_set(cli):
+    cli("policy", "init")
+    answer = cli("policy", "set", "network.mode=allow")
+    assert answer.status == 0 and "network.mode; refused by run: " in answer.err, answer
+    answer = cli("policy", "set", "limits.memory=2GiB")
+    assert answer.status == 0 and answer.err == "", answer
