@@ -34,31 +34,17 @@ static int add_quoted(struct buf *buf, const char *text)
 	return r;
 }
 
-static int hint_network(const json_t *result, const json_t *detail, struct buf *hint)
+static int hint_network(const json_t *result, const json_t *violation, struct buf *hint)
 {
-	const char *host = run_text(detail, "host"), *address = run_text(detail, "address");
-	json_int_t port = json_integer_value(json_object_get(detail, "port"));
-	char target[512];
+	const json_t *detail = json_object_get(violation, "detail");
+	const char *address = run_text(detail, "address");
+	bool is_any = str_is(address, "::") || str_is(address, "0.0.0.0");
 
 	(void)result;
-	if (str_starts(address, "unix:"))
-		return 0;
-	if (str_starts(address, "127.") || str_is(address, "::1"))
+	if (str_starts(address, "127.") || str_is(address, "::1") || is_any)
 		return buf_add_text(hint, "network: {mode: loopback}");
-	if (*host)
-		snprintf(target, sizeof target, "%s", host);
-	else if (port > 0)
-		snprintf(target, sizeof target, strchr(address, ':') ? "[%s]:%lld" : "%s:%lld",
-			 address, (long long)port);
-	else
-		snprintf(target, sizeof target, "%s", address);
-	if (!*target)
-		return 0;
-	if (buf_add_text(hint, "network: {mode: allow, allow: [") < 0 ||
-	    add_quoted(hint, target) < 0)
-		return -ENOMEM;
-	/* backend_choose() refuses the mode: a line that leads to a refusal has to say so. */
-	return buf_add_text(hint, "]}   # not in this build");
+	/* backend_choose() refuses mode allow: a line that leads to a refusal helps nobody. */
+	return 0;
 }
 
 /* Folders that no policy should make writable from the host. */
@@ -97,59 +83,133 @@ static const json_t *find_mount(const json_t *result, const char *path)
 	return found;
 }
 
-static bool is_protected(const char *name, const char *tail)
+static bool is_covered(const char *key, const char *item, const char *tail)
 {
-	return path_is_beneath(tail, name) || path_is_beneath(name, tail);
+	if (str_is(key, "hide"))
+		return run_pattern_covers(item, tail);
+	return *tail && (path_is_beneath(tail, item) || path_is_beneath(item, tail));
 }
 
-/* "workspace: {KEY: [...]}" without what speaks of `tail`; nothing if nothing in the list does. */
-static int hint_list(const json_t *result, const char *key, const char *tail, struct buf *hint)
+static bool has_cover(const json_t *result, const char *key, const char *tail)
 {
-	bool is_hide = str_is(key, "hide"), is_found = false;
 	const json_t *item;
-	const char *comma = "";
 	size_t i;
-	int r = buf_printf(hint, "workspace: {%s: [", key);
+
+	json_array_foreach(json_object_get(result, key), i, item)
+		if (json_string_length(item) && is_covered(key, json_string_value(item), tail))
+			return true;
+	return false;
+}
+
+/* "KEY: [...]", a list of the workspace without what speaks of `tail`. */
+static int add_list(const json_t *result, const char *key, const char *tail, struct buf *hint)
+{
+	int r = buf_printf(hint, "%s: [", key);
+	const char *comma = "";
+	const json_t *item;
+	size_t i;
 
 	json_array_foreach(json_object_get(result, key), i, item) {
 		const char *text = json_string_value(item);
 
-		if (r < 0 || !text || !*text)
+		if (r < 0 || !text || !*text || is_covered(key, text, tail))
 			continue;
-		if (is_hide ? run_pattern_covers(text, tail) : is_protected(text, tail)) {
-			is_found = true;
-			continue;
-		}
 		r = buf_add_text(hint, comma);
 		r = r < 0 ? r : add_quoted(hint, text);
 		comma = ", ";
 	}
-	if (!is_found)
-		buf_clear(hint);
-	return r < 0 || !is_found ? r : buf_add_text(hint, "]}");
+	return r < 0 ? r : buf_add_text(hint, "]");
 }
 
-static int hint_write(const json_t *result, const json_t *detail, struct buf *hint)
+/*
+ * What has to change for a path of a workspace whose mode is `mode`: the mode, and each list that
+ * matches, since a mode alone does not lend what a list keeps. A copy is another matter: there
+ * protected names can be written, and runs commit leaves them out. Nothing if nothing matches.
+ */
+static int hint_workspace(const json_t *result, const char *tail, const char *mode,
+			  struct buf *hint)
 {
-	const char *path = run_text(detail, "path");
+	bool is_ro = str_is(mode, "ro"), is_protected = has_cover(result, "protect", tail);
+	bool has_protect = is_protected && str_is(mode, "rw");
+	bool has_hide = has_cover(result, "hide", tail);
+	int r;
+
+	if (!is_ro && !has_hide && !has_protect)
+		return 0;
+	r = buf_printf(hint, "workspace: {%s", is_ro ? "mode: cow" : "");
+	if (r == 0 && has_hide) {
+		r = buf_add_text(hint, is_ro ? ", " : "");
+		r = r < 0 ? r : add_list(result, "hide", tail, hint);
+	}
+	if (r == 0 && has_protect) {
+		r = buf_add_text(hint, has_hide ? ", " : "");
+		r = r < 0 ? r : add_list(result, "protect", tail, hint);
+	}
+	r = r < 0 ? r : buf_add_text(hint, "}");
+	if (r < 0 || !is_ro)
+		return r;
+	return buf_add_text(hint, is_protected ? "   # in the copy only: workspace.protect keeps "
+						 "it out of the project"
+					       : "   # or rw");
+}
+
+/* What is hidden is so in every mode. */
+static int hint_hidden(const json_t *result, const char *tail, struct buf *hint)
+{
+	int r;
+
+	if (!has_cover(result, "hide", tail))
+		return 0;
+	r = buf_add_text(hint, "workspace: {");
+	r = r < 0 ? r : add_list(result, "hide", tail, hint);
+	return r < 0 ? r : buf_add_text(hint, "}");
+}
+
+/* Is this the path that the rule of the record speaks of? */
+static bool fits_rule(const json_t *result, const char *rule, const char *path)
+{
+	const json_t *mount = find_mount(result, path);
+	bool is_workspace = json_is_true(json_object_get(mount, "workspace"));
+	const char *tail = is_workspace ? path_tail(path, run_text(mount, "at")) : "";
+
+	if (str_is(rule, "workspace.hide") || str_is(rule, "workspace.protect"))
+		return is_workspace && has_cover(result, rule + strlen("workspace."), tail);
+	if (str_starts(rule, "workspace."))
+		return is_workspace;
+	if (str_starts(rule, "mounts:"))
+		return mount && !is_workspace;
+	return !mount && !path_is_beneath(path, "/tmp");
+}
+
+/* Of the two paths of a rename the one that was refused. */
+static const char *blamed_path(const json_t *result, const json_t *violation)
+{
+	const json_t *detail = json_object_get(violation, "detail");
+	const char *path = run_text(detail, "path"), *to = run_text(detail, "to");
+	const char *rule = run_text(violation, "rule");
+
+	return *to && !fits_rule(result, rule, path) && fits_rule(result, rule, to) ? to : path;
+}
+
+static int hint_write(const json_t *result, const json_t *violation, struct buf *hint)
+{
+	const char *path = blamed_path(result, violation);
 	const json_t *mount = find_mount(result, path);
 	const char *at = run_text(mount, "at");
-	bool is_ro = str_is(run_text(mount, "mode"), "ro");
+	const char *mode = run_text(mount, "mode");
 
 	if (path[0] != '/')
 		return 0;
 	if (!mount)
 		return is_system(path) ? 0 : hint_mount(path, path, "rw", hint);
 	if (!json_is_true(json_object_get(mount, "workspace")))
-		return is_ro ? hint_mount(run_text(mount, "host"), at, "rw", hint) : 0;
-	if (is_ro)
-		return buf_add_text(hint, "workspace: {mode: cow}   # or rw");
-	return hint_list(result, "protect", path_tail(path, at), hint);
+		return str_is(mode, "ro") ? hint_mount(run_text(mount, "host"), at, "rw", hint) : 0;
+	return hint_workspace(result, path_tail(path, at), mode, hint);
 }
 
-static int hint_read(const json_t *result, const json_t *detail, struct buf *hint)
+static int hint_read(const json_t *result, const json_t *violation, struct buf *hint)
 {
-	const char *path = run_text(detail, "path");
+	const char *path = run_text(json_object_get(violation, "detail"), "path");
 	const json_t *mount = find_mount(result, path);
 
 	if (path[0] != '/')
@@ -158,7 +218,7 @@ static int hint_read(const json_t *result, const json_t *detail, struct buf *hin
 		return hint_mount(path, path, "ro", hint);
 	if (!json_is_true(json_object_get(mount, "workspace")))
 		return 0;
-	return hint_list(result, "hide", path_tail(path, run_text(mount, "at")), hint);
+	return hint_hidden(result, path_tail(path, run_text(mount, "at")), hint);
 }
 
 /* A limit: its key in a policy, in a result, and how its value is written. */
@@ -188,7 +248,7 @@ static int hint_limit(const json_t *result, const struct limit *limit, struct bu
 			  text);
 }
 
-static int hint_timeout(const json_t *result, const json_t *detail, struct buf *hint)
+static int hint_timeout(const json_t *result, const json_t *violation, struct buf *hint)
 {
 	static const struct limit clocks[] = {
 		{ "command", "command_ms", UNIT_TIME },
@@ -198,41 +258,41 @@ static int hint_timeout(const json_t *result, const json_t *detail, struct buf *
 	};
 	const char *clock = run_text(json_object_get(result, "termination"), "clock");
 
-	(void)detail;
+	(void)violation;
 	for (size_t i = 0; i < ARRAY_SIZE(clocks); i++)
 		if (str_is(clock, clocks[i].key))
 			return hint_limit(result, &clocks[i], hint);
 	return 0;
 }
 
-static int hint_processes(const json_t *result, const json_t *detail, struct buf *hint)
+static int hint_processes(const json_t *result, const json_t *violation, struct buf *hint)
 {
-	(void)detail;
+	(void)violation;
 	return hint_limit(result, &(struct limit){ "processes", "processes", UNIT_NONE }, hint);
 }
 
-static int hint_memory(const json_t *result, const json_t *detail, struct buf *hint)
+static int hint_memory(const json_t *result, const json_t *violation, struct buf *hint)
 {
-	(void)detail;
+	(void)violation;
 	return hint_limit(result, &(struct limit){ "memory", "mem_bytes", UNIT_SIZE }, hint);
 }
 
-static int hint_output(const json_t *result, const json_t *detail, struct buf *hint)
+static int hint_output(const json_t *result, const json_t *violation, struct buf *hint)
 {
-	(void)detail;
+	(void)violation;
 	return hint_limit(result, &(struct limit){ "output", "output_bytes", UNIT_SIZE }, hint);
 }
 
-static int hint_scratch(const json_t *result, const json_t *detail, struct buf *hint)
+static int hint_scratch(const json_t *result, const json_t *violation, struct buf *hint)
 {
-	(void)detail;
+	(void)violation;
 	return hint_limit(result, &(struct limit){ "scratch", "scratch_bytes", UNIT_SIZE }, hint);
 }
 
 /* What would permit an event. No line for an event: nothing in a policy does. */
 static const struct {
 	const char *event;
-	int (*hint)(const json_t *result, const json_t *detail, struct buf *hint);
+	int (*hint)(const json_t *result, const json_t *violation, struct buf *hint);
 } hints[] = {
 	{ "NetworkAccessViolation", hint_network },  { "FilesystemWriteViolation", hint_write },
 	{ "FilesystemReadViolation", hint_read },    { "TimeoutViolation", hint_timeout },
@@ -244,7 +304,7 @@ static void find_hint(const json_t *result, const json_t *violation, struct buf 
 {
 	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
 		if (str_is(hints[i].event, run_text(violation, "event")) &&
-		    hints[i].hint(result, json_object_get(violation, "detail"), ret_hint) < 0)
+		    hints[i].hint(result, violation, ret_hint) < 0)
 			buf_clear(ret_hint);
 }
 
@@ -277,6 +337,17 @@ static void print_source(const char *comm, const char *rule)
 	putchar('\n');
 }
 
+/* What is said where no line of a policy helps. */
+static const char *no_hint(const json_t *violation)
+{
+	const char *address = run_text(json_object_get(violation, "detail"), "address");
+
+	if (str_is(run_text(violation, "event"), "NetworkAccessViolation") &&
+	    !str_starts(address, "unix:"))
+		return "nothing in this build permits it (planned: network allow)";
+	return "nothing in a policy permits it";
+}
+
 static void print_violation(const struct cli *cli, const json_t *result, const json_t *violation)
 {
 	json_int_t count = json_integer_value(json_object_get(violation, "count"));
@@ -295,8 +366,7 @@ static void print_violation(const struct cli *cli, const json_t *result, const j
 	out_text(stdout, run_text(violation, "say"));
 	find_hint(result, violation, &hint);
 	fputs("\n  policy  ", stdout);
-	out_text(stdout, buf_size(&hint) && buf_text(&hint) ? buf_text(&hint)
-							    : "nothing in a policy permits it");
+	out_text(stdout, buf_size(&hint) && buf_text(&hint) ? buf_text(&hint) : no_hint(violation));
 	putchar('\n');
 }
 

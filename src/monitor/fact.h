@@ -105,8 +105,17 @@ __attribute__((format(printf, 3, 4))) void fact_print(char *ret_text, size_t siz
 /* Marks noise that tools make without meaning it (__pycache__, index.lock, .pytest_cache). */
 void fact_mark_expected(struct fact *fact);
 
+/*
+ * Corrects `rule` of a write in the workspace: of its mode, hide and protect the one that refuses
+ * the path. Nothing for other facts.
+ */
+void fact_judge(struct fact *fact, const struct plan *plan);
+
 /* Writes `say` from the fact and the plan, unless the caller did. */
 void fact_say(struct fact *fact, const struct plan *plan);
+
+/* The part of fact_say() for writes. */
+void fact_say_write(struct fact *fact, const struct plan *plan);
 
 /* Do the two fold into one: same event, source, detail and comm? */
 bool fact_is_same(const struct fact *a, const struct fact *b);

@@ -19,40 +19,6 @@ struct sentence {
 
 #define SAY(s, ...) fact_print((s)->fact->say, sizeof(s)->fact->say, __VA_ARGS__)
 
-/* "/tmp", "/tmp and /workspace": where writing is permitted. */
-static void list_writable(const struct plan *plan, char *ret_text, size_t size)
-{
-	size_t used = 0;
-	int n = snprintf(ret_text, size, "%s", plan->scratch_at ? plan->scratch_at : "/tmp");
-
-	used = (size_t)n < size ? (size_t)n : size - 1;
-	if (plan->workspace.host && plan->workspace.access != ACCESS_RO && plan->workspace.at) {
-		n = snprintf(ret_text + used, size - used, " or %s", plan->workspace.at);
-		used += (size_t)n < size - used ? (size_t)n : size - used - 1;
-	}
-	for (size_t i = 0; i < plan->mount_count; i++) {
-		if (plan->mounts[i].access == ACCESS_RO)
-			continue;
-		n = snprintf(ret_text + used, size - used, " or %s", plan->mounts[i].at);
-		used += (size_t)n < size - used ? (size_t)n : size - used - 1;
-	}
-}
-
-/* The innermost mount that holds `path`, NULL: none of the policy's. */
-static const struct plan_mount *mount_of(const struct plan *plan, const char *path)
-{
-	const struct plan_mount *best = NULL;
-
-	for (size_t i = 0; i < plan->mount_count; i++) {
-		const struct plan_mount *mount = &plan->mounts[i];
-
-		if (path_is_beneath(path, mount->at) &&
-		    (!best || strlen(mount->at) > strlen(best->at)))
-			best = mount;
-	}
-	return best;
-}
-
 static bool in_workspace(const struct plan *plan, const char *path)
 {
 	return plan->workspace.host && plan->workspace.at &&
@@ -61,36 +27,7 @@ static bool in_workspace(const struct plan *plan, const char *path)
 
 static void say_write(struct sentence *s)
 {
-	const char *path = s->fact->detail.path;
-	const struct plan_mount *mount = mount_of(s->plan, path);
-	char places[192];
-
-	list_writable(s->plan, places, sizeof places);
-	if (s->fact->detail.path_unknown)
-		SAY(s,
-		    "A change of files was attempted and its path could not be read (%s); "
-		    "write only to %s.",
-		    s->fact->detail.text, places);
-	else if (mount && mount->access == ACCESS_RO)
-		SAY(s,
-		    "Writing %s is not permitted: %s is mounted read-only; write to %s, or ask "
-		    "for --mount %s:%s:rw.",
-		    path, mount->at, places, mount->host, mount->at);
-	else if (in_workspace(s->plan, path) && s->plan->workspace.access == ACCESS_RO)
-		SAY(s,
-		    "Writing %s is not permitted: the workspace is read-only here; write to %s, "
-		    "or ask for --rw.",
-		    path, places);
-	else if (in_workspace(s->plan, path))
-		SAY(s,
-		    "Writing %s is not permitted: the policy protects or hides it "
-		    "(workspace.protect, workspace.hide); the rest of %s is writable.",
-		    path, s->plan->workspace.at);
-	else
-		SAY(s,
-		    "Writing %s is not permitted: it is outside the writable places; write to "
-		    "%s.",
-		    path, places);
+	fact_say_write(s->fact, s->plan);
 }
 
 static void say_read(struct sentence *s)
@@ -128,6 +65,22 @@ static bool is_loopback_text(const char *address)
 	       str_is(address, "0.0.0.0") || str_is(address, "::");
 }
 
+/*
+ * A bind is let go on: the network namespace decides, and where there is none even a success
+ * reaches nobody. The sentence must be true whatever the program was answered.
+ */
+static void say_bind(struct sentence *s)
+{
+	const struct fact_detail *detail = &s->fact->detail;
+	bool is_none = s->plan->network == NETWORK_NONE;
+
+	SAY(s, "A server was to listen at %s port %u: bound or not, %s; %s.",
+	    detail->address[0] ? detail->address : "another network", detail->port,
+	    is_none ? "nothing can reach it, there is no network here" : network_rule(s->plan),
+	    is_none ? "ask for --network loopback to talk to servers inside the sandbox"
+		    : "use 127.0.0.1");
+}
+
 static void say_network(struct sentence *s)
 {
 	const struct fact_detail *detail = &s->fact->detail;
@@ -144,6 +97,8 @@ static void say_network(struct sentence *s)
 		SAY(s, "The socket %s cannot be reached: only sockets beneath %s can.",
 		    detail->address + strlen("unix:"),
 		    s->plan->scratch_at ? s->plan->scratch_at : "/tmp");
+	else if (str_is(detail->syscall, "bind"))
+		say_bind(s);
 	else if (s->plan->network == NETWORK_NONE && is_loopback_text(detail->address))
 		SAY(s,
 		    "The address %s port %u is not permitted: %s; ask for --network loopback to "

@@ -53,6 +53,7 @@ static struct fact *append(struct violations *list, const struct fact *fact)
 	kept->time_ms = clock_wall_ms();
 	kept->last_ms = kept->time_ms;
 	fact_mark_expected(kept);
+	fact_judge(kept, list->plan);
 	fact_say(kept, list->plan);
 	return kept;
 }

@@ -28,7 +28,7 @@ VIOLATIONS = [
      "rule": "r", "certain": True, "count": 1, "say": "s"},
 ]
 PERMITS = [
-    'network: {mode: allow, allow: ["198.51.100.7:443"]}   # not in this build',
+    None,
     "network: {mode: loopback}",
     "workspace: {mode: cow}   # or rw",
     'mounts: [{host: "/srv/x\\n- evil: \\"1\\"", at: "/srv/x\\n- evil: \\"1\\"", mode: rw}]',
@@ -119,6 +119,7 @@ def test_why_says_what_would_permit_it(cli, make_record):
     assert "curl\\x1b[2J" in answer.out and "\x1b" not in answer.out
     assert "(3 times)" in answer.out and "(not certain)" in answer.out
     assert answer.out.count("nothing in a policy permits it") == 2
+    assert answer.out.count("nothing in this build permits it (planned: network allow)") == 1
     assert "address=198.51.100.7 port=443" in answer.out
 
 
@@ -133,6 +134,13 @@ LIB = {"host": "/srv/lib", "at": "/workspace/lib", "mode": "ro"}
     ("Write", "/workspace/.git/hooks/x", "rw", 'workspace: {protect: [".envrc"]}'),
     ("Write", "/workspace/.git", "rw", 'workspace: {protect: [".envrc"]}'),
     ("Write", "/workspace/.gitx", "rw", None),
+    ("Write", "/workspace/.git/hooks", "ro", "workspace: {mode: cow}   # in the copy only: workspace.protect keeps it out of the project"),
+    ("Write", "/workspace/.git/hooks", "cow", None),
+    ("Write", "/workspace/secrets/.envrc", "rw", 'workspace: {hide: [".env", "*.pem\\u001B"]}'),
+    ("Write", "/workspace/.envrc/.env", "rw", 'workspace: {hide: ["secrets", "*.pem\\u001B"], protect: [".git/hooks"]}'),
+    ("Write", "/workspace/.env", "ro", 'workspace: {mode: cow, hide: ["secrets", "*.pem\\u001B"]}   # or rw'),
+    ("Write", "/workspace/a/.env", "rw", 'workspace: {hide: ["secrets", "*.pem\\u001B"]}'),
+    ("Write", "/workspace/secrets/.envrc", "cow", 'workspace: {hide: [".env", "*.pem\\u001B"]}'),
     ("Write", "/workspacex/a", "rw", 'mounts: [{host: "/workspacex/a", at: "/workspacex/a", mode: rw}]'),
     ("Read", "/workspace/.env", "rw", 'workspace: {hide: ["secrets", "*.pem\\u001B"]}'),
     ("Read", "/workspace/a/secrets/b", "ro", 'workspace: {hide: [".env", "*.pem\\u001B"]}'),
@@ -145,6 +153,34 @@ def test_why_knows_the_workspace_by_its_mark(cli, make_record, event, path, mode
                 hide=[".env", "secrets", "*.pem\x1b"],
                 violations=[{"event": f"Filesystem{event}Violation", "detail": {"path": path}, "count": 1}])
     assert cli("why", "--json").json()["violations"][0]["policy"] == permit
+
+
+@pytest.mark.parametrize("path, to, rule, permit", [
+    ("/workspace/.git/config.lock", "/workspace/.git/config", "workspace.protect", "workspace: {protect: []}"),
+    ("/workspace/.env", "/workspace/x", "workspace.hide", "workspace: {hide: []}"),
+    ("/tmp/x", "/workspace/.env", "workspace.hide", "workspace: {hide: []}"),
+    ("/tmp/x", "/workspace/lib/x", "mounts: /workspace/lib ro", 'mounts: [{host: "/srv/lib", at: "/workspace/lib", mode: rw}]'),
+    ("/tmp/x", "/usr/x", "built-in: read-only root", None),
+    ("/tmp/x", "/srv/x", "built-in: read-only root", 'mounts: [{host: "/srv/x", at: "/srv/x", mode: rw}]'),
+])
+def test_why_judges_a_rename_by_the_path_that_matched(cli, make_record, path, to, rule, permit):
+    make_record(mounts=[LIB, WORKSPACE | {"mode": "rw"}], protect=[".git/config"], hide=[".env"],
+                violations=[{"event": "FilesystemWriteViolation", "detail": {"path": path, "to": to}, "rule": rule, "count": 1}])
+    assert cli("why", "--json").json()["violations"][0]["policy"] == permit
+
+
+@pytest.mark.parametrize("detail, permit", [
+    ({"syscall": "bind", "address": "::", "port": 80}, "network: {mode: loopback}"),
+    ({"syscall": "bind", "address": "0.0.0.0", "port": 80}, "network: {mode: loopback}"),
+    ({"syscall": "bind", "address": "198.51.100.7", "port": 80}, None),
+    ({"syscall": "sendto", "host": "example.org", "address": "192.0.2.1"}, None),
+    ({"syscall": "connect", "address": "unix:/run/x"}, None),
+])
+def test_why_suggests_only_a_network_of_this_build(cli, make_record, detail, permit):
+    make_record(violations=[{"event": "NetworkAccessViolation", "detail": detail, "count": 1}])
+    assert cli("why", "--json").json()["violations"][0]["policy"] == permit
+    line = permit or ("nothing in a policy permits it" if "unix:" in detail["address"] else "nothing in this build permits it")
+    assert f"  policy  {line}" in cli("why").out
 
 
 def test_why_of_a_clean_run(cli, make_record):

@@ -158,3 +158,16 @@ def test_a_refused_fork_is_seen_by_a_controller_only(user_box):
     assert full.events == {"ProcessLimitViolation"} and "ProcessLimitViolation" in full.result["observed"], full.result
     sampled = user_box.run("true", policy=LANDLOCK)
     assert "every 50 ms" in sampled.result["not_observed_why"]["ProcessLimitViolation"], sampled.result
+
+
+def test_a_refused_write_names_its_list(box):
+    """Rule, sentence and suggestion are of the path that matched, be it the second of a rename."""
+    box.file(".env", "TOKEN=x")
+    box.file(".git/config", "[core]\n")
+    policy = f"version: 1\nworkspace: {{path: {box.ws}, mode: rw}}\n"
+    run = box.sh("echo x >.env; echo x >.git/config.lock; mv -f .git/config.lock .git/config; true", policy=policy)
+    rules = {fact["rule"]: fact for fact in run.facts}
+    assert set(rules) == {"workspace.hide", "workspace.protect"}, run.facts
+    assert "/.env is not" in rules["workspace.hide"]["say"] and "/.git/config is not" in rules["workspace.protect"]["say"], rules
+    run = box.sh("echo x >.git/config", policy=policy.replace("rw", "ro"))
+    assert run.facts[0]["rule"] == "workspace.mode: ro, workspace.protect" and "rw" not in run.facts[0]["say"], run.facts

@@ -183,6 +183,52 @@ static void test_secrets_are_masked(void)
 	violations_done(&list);
 }
 
+/* The rule and the sentence of a write in the workspace come from the path that matched. */
+static void test_rules_of_the_workspace(void)
+{
+	static const struct {
+		const char *path, *to;
+		enum plan_access access;
+		const char *rule, *named;
+	} cases[] = {
+		{ "/workspace/a", "", ACCESS_RO, "workspace.mode: ro", "ask for --rw" },
+		{ "/workspace/.git/config", "", ACCESS_RW, "workspace.protect", "/config is" },
+		{ "/workspace/.git", "", ACCESS_RW, "workspace.protect", "/.git is" },
+		{ "/workspace/.gitx", "", ACCESS_RW, "built-in: read-only file system", "x is" },
+		{ "/workspace/.git/config", "", ACCESS_COW, "built-in: read-only file system",
+		  "config is" },
+		{ "/workspace/a/.env", "", ACCESS_COW, "workspace.hide", "hides" },
+		{ "/workspace/.env/b", "", ACCESS_RW, "workspace.hide", "hides" },
+		{ "/workspace/.env", "", ACCESS_RO, "workspace.mode: ro, workspace.hide", "hides" },
+		{ "/workspace/.git/config", "", ACCESS_RO, "workspace.mode: ro, workspace.protect",
+		  "protects" },
+		{ "/workspace/.git/config.lock", "/workspace/.git/config", ACCESS_RW,
+		  "workspace.protect", "Writing /workspace/.git/config is" },
+		{ "/tmp/x", "/workspace/.env", ACCESS_RW, "workspace.hide", "/workspace/.env is" },
+		{ "/workspace/.env", "/tmp/x", ACCESS_RW, "workspace.hide", "/workspace/.env is" },
+	};
+	const char *hide[] = { ".env", NULL }, *protect[] = { ".git/config", NULL };
+	struct plan plan = make_plan();
+	struct fact fact;
+
+	plan.workspace.hide = hide;
+	plan.workspace.protect = protect;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		plan.workspace.access = cases[i].access;
+		fact = write_fact(cases[i].path);
+		snprintf(fact.detail.to, sizeof fact.detail.to, "%s", cases[i].to);
+		snprintf(fact.rule, sizeof fact.rule, "workspace.protect");
+		fact_judge(&fact, &plan);
+		CHECK_STR(fact.rule, cases[i].rule);
+		fact_say(&fact, &plan);
+		CHECK(strstr(fact.say, cases[i].named));
+		CHECK(!strstr(fact.rule, ", ") || !strstr(fact.say, "--rw"));
+	}
+	snprintf(fact.rule, sizeof fact.rule, "mounts: /data ro");
+	fact_judge(&fact, &plan);
+	CHECK_STR(fact.rule, "mounts: /data ro");
+}
+
 static void test_sentences(void)
 {
 	struct plan plan = make_plan();
@@ -201,9 +247,6 @@ static void test_sentences(void)
 	fact = write_fact("/etc/passwd");
 	fact_say(&fact, &plan);
 	CHECK(strstr(fact.say, "write to /tmp or /workspace."));
-	fact = write_fact("/workspace/.git/config");
-	fact_say(&fact, &plan);
-	CHECK(strstr(fact.say, "workspace.protect"));
 	fact_init(&fact, FACT_NETWORK_ACCESS, SOURCE_SECCOMP);
 	snprintf(fact.detail.host, sizeof fact.detail.host, "pypi.org");
 	fact_say(&fact, &plan);
@@ -222,6 +265,7 @@ static const struct tap_test tests[] = {
 	{ "kill is for violations, not for noise", test_kill_and_noise },
 	{ "the JSON has the documented fields", test_json },
 	{ "secrets are masked", test_secrets_are_masked },
+	{ "rule and sentence come from the path that matched", test_rules_of_the_workspace },
 	{ "sentences name what is allowed instead", test_sentences },
 };
 
