@@ -83,6 +83,8 @@ static const json_t *find_mount(const json_t *result, const char *path)
 	return found;
 }
 
+#define HINT_START "workspace: {"
+
 static bool is_covered(const char *key, const char *item, const char *tail)
 {
 	if (str_is(key, "hide"))
@@ -104,7 +106,8 @@ static bool has_cover(const json_t *result, const char *key, const char *tail)
 /* "KEY: [...]", a list of the workspace without what speaks of `tail`. */
 static int add_list(const json_t *result, const char *key, const char *tail, struct buf *hint)
 {
-	int r = buf_printf(hint, "%s: [", key);
+	bool is_first = buf_size(hint) == strlen(HINT_START);
+	int r = buf_printf(hint, "%s%s: [", is_first ? "" : ", ", key);
 	const char *comma = "";
 	const json_t *item;
 	size_t i;
@@ -121,6 +124,9 @@ static int add_list(const json_t *result, const char *key, const char *tail, str
 	return r < 0 ? r : buf_add_text(hint, "]");
 }
 
+static const char in_copy_only[] =
+	"   # in the copy only: workspace.protect keeps it out of the project";
+
 /*
  * What has to change for a path of a workspace whose mode is `mode`: the mode, and each list that
  * matches, since a mode alone does not lend what a list keeps. A copy is another matter: there
@@ -130,27 +136,19 @@ static int hint_workspace(const json_t *result, const char *tail, const char *mo
 			  struct buf *hint)
 {
 	bool is_ro = str_is(mode, "ro"), is_protected = has_cover(result, "protect", tail);
-	bool has_protect = is_protected && str_is(mode, "rw");
-	bool has_hide = has_cover(result, "hide", tail);
-	int r;
+	int r = buf_add_text(hint, HINT_START);
 
-	if (!is_ro && !has_hide && !has_protect)
-		return 0;
-	r = buf_printf(hint, "workspace: {%s", is_ro ? "mode: cow" : "");
-	if (r == 0 && has_hide) {
-		r = buf_add_text(hint, is_ro ? ", " : "");
-		r = r < 0 ? r : add_list(result, "hide", tail, hint);
-	}
-	if (r == 0 && has_protect) {
-		r = buf_add_text(hint, has_hide ? ", " : "");
-		r = r < 0 ? r : add_list(result, "protect", tail, hint);
-	}
-	r = r < 0 ? r : buf_add_text(hint, "}");
-	if (r < 0 || !is_ro)
+	if (r == 0 && is_ro)
+		r = buf_add_text(hint, "mode: cow");
+	if (r == 0 && has_cover(result, "hide", tail))
+		r = add_list(result, "hide", tail, hint);
+	if (r == 0 && is_protected && str_is(mode, "rw"))
+		r = add_list(result, "protect", tail, hint);
+	if (r < 0 || buf_size(hint) == strlen(HINT_START)) {
+		buf_clear(hint);
 		return r;
-	return buf_add_text(hint, is_protected ? "   # in the copy only: workspace.protect keeps "
-						 "it out of the project"
-					       : "   # or rw");
+	}
+	return buf_printf(hint, "}%s", !is_ro ? "" : is_protected ? in_copy_only : "   # or rw");
 }
 
 /* What is hidden is so in every mode. */
@@ -160,7 +158,7 @@ static int hint_hidden(const json_t *result, const char *tail, struct buf *hint)
 
 	if (!has_cover(result, "hide", tail))
 		return 0;
-	r = buf_add_text(hint, "workspace: {");
+	r = buf_add_text(hint, HINT_START);
 	r = r < 0 ? r : add_list(result, "hide", tail, hint);
 	return r < 0 ? r : buf_add_text(hint, "}");
 }
