@@ -27,7 +27,6 @@
 
 enum {
 	RESULT_MAX_BYTES = 64 << 20,
-	COMMAND_COLUMNS = 48,
 	TERM_TEXT = 64,
 	LABEL = 9,
 	DAY_MS = 24 * 3600 * 1000,
@@ -160,29 +159,115 @@ void run_describe_end(const json_t *result, char *ret_text, size_t size)
 		snprintf(ret_text, size, "%s", reason);
 }
 
-/* ---- ls ------------------------------------------------------------------------------- */
+void run_list_texts(const json_t *list, size_t most, char *ret_text, size_t size)
+{
+	const json_t *item;
+	size_t i, used = 0;
+	int n;
 
-/* The command as one line, cut to what a row has room for. */
-static void print_command(const json_t *result, size_t columns)
+	*ret_text = 0;
+	json_array_foreach(list, i, item) {
+		const char *text = json_string_value(item);
+		bool is_last = (most && i == most) || used + PATH_MAX / 16 > size;
+
+		n = snprintf(ret_text + used, size - used, "%s%s", i ? ", " : "",
+			     is_last ? "…"
+			     : text  ? text
+				     : "?");
+		if (is_last || n < 0 || (size_t)n >= size - used)
+			return;
+		used += (size_t)n;
+	}
+}
+
+/* The limit behind an end that was not the command's own, and the sentence that names it. */
+static const struct stop {
+	const char *reason, *clock, *limit;
+	enum { STOP_TIME, STOP_SIZE, STOP_COUNT } unit;
+	const char *before, *after; /* of the limit as text */
+} stops[] = {
+	{ "timeout", "command", "command_ms", STOP_TIME, "stopped after ", " (limits.command)" },
+	{ "timeout", "budget", "budget_ms", STOP_TIME, "stopped after ", " (limits.budget)" },
+	{ "timeout", "startup", "startup_ms", STOP_TIME, "stopped: not started within ",
+	  " (limits.startup)" },
+	{ "output", "", "output_bytes", STOP_SIZE, "stopped: more than ",
+	  " of output (limits.output)" },
+	{ "memory", "", "mem_bytes", STOP_SIZE, "stopped: more than ",
+	  " of memory (limits.memory)" },
+	{ "processes", "", "processes", STOP_COUNT, "stopped: more than ",
+	  " processes (limits.processes)" },
+	{ "scratch", "", "scratch_bytes", STOP_SIZE, "stopped: more than ",
+	  " of scratch space (scratch.size)" },
+};
+
+/* "45 s": as a person writes it. */
+static void format_limit(uint64_t value, int unit, char *ret_text, size_t size)
+{
+	if (unit == STOP_SIZE)
+		str_format_size(value, ret_text, size);
+	else if (unit == STOP_COUNT)
+		snprintf(ret_text, size, "%llu", (unsigned long long)value);
+	else if (value < 1000)
+		snprintf(ret_text, size, "%llu ms", (unsigned long long)value);
+	else
+		snprintf(ret_text, size, "%.10g s", (double)value / 1000.0);
+}
+
+bool run_describe_stop(const json_t *result, char *ret_text, size_t size)
+{
+	const json_t *end = json_object_get(result, "termination"), *limit;
+	const char *reason = run_text(end, "reason"), *clock = run_text(end, "clock");
+	char text[32];
+
+	if (str_is(reason, "violation")) {
+		snprintf(ret_text, size, "stopped at what was denied (on_violation: kill)");
+		return true;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(stops); i++) {
+		limit = json_object_get(json_object_get(result, "limits"), stops[i].limit);
+		if (!str_is(reason, stops[i].reason) || !str_is(clock, stops[i].clock) ||
+		    !json_is_integer(limit) || json_integer_value(limit) <= 0)
+			continue;
+		format_limit((uint64_t)json_integer_value(limit), stops[i].unit, text, sizeof text);
+		snprintf(ret_text, size, "%s%s%s", stops[i].before, text, stops[i].after);
+		return true;
+	}
+	return false;
+}
+
+/* A word of a command, in quotes if a blank in it could be taken for the end. */
+static int add_word(struct buf *line, const char *word)
+{
+	bool has_blank = !*word || strpbrk(word, " \t");
+
+	return buf_printf(line, has_blank ? "%s\"%s\"" : "%s%s", buf_size(line) ? " " : "", word);
+}
+
+void run_print_command(const json_t *result, size_t columns)
 {
 	const json_t *word;
+	bool is_cut = false;
 	struct buf line;
 	size_t i;
 
 	buf_init(&line, 4096);
 	json_array_foreach(json_object_get(result, "command"), i, word)
-		if (buf_printf(&line, "%s%s", i ? " " : "", json_string_value(word)) < 0)
+		if (json_is_string(word) && add_word(&line, json_string_value(word)) < 0)
 			break;
 	if (columns && buf_size(&line) > columns) {
 		/* Not in the middle of a character. */
 		while (columns > 0 && (buf_at(&line)[columns] & 0xc0) == 0x80)
 			columns--;
 		buf_at(&line)[columns] = 0;
+		is_cut = true;
 	}
 	if (buf_text(&line))
 		out_text(stdout, buf_text(&line));
+	fputs(is_cut ? "…" : "", stdout);
 	buf_done(&line);
 }
+
+/* ---- ls ------------------------------------------------------------------------------- */
 
 struct listing {
 	const struct cli *cli;
@@ -218,7 +303,7 @@ static void print_run(const struct run_info *info, const struct run *run)
 	/* Our own words, but the file could have been changed: escaped like the rest. */
 	out_text(stdout, *end ? end : info->status);
 	printf("%*s", *end && strlen(end) < 18 ? 18 - (int)strlen(end) : 2, "");
-	print_command(run->result, COMMAND_COLUMNS);
+	run_print_command(run->result, COMMAND_COLUMNS);
 	putchar('\n');
 }
 
@@ -377,6 +462,16 @@ static void print_policy(const json_t *policy)
 	putchar('\n');
 }
 
+static void print_hidden(const json_t *result)
+{
+	char text[RUN_HIDDEN_TEXT];
+
+	run_list_texts(json_object_get(result, "hidden"), 0, text, sizeof text);
+	print_label("hidden");
+	out_text(stdout, text);
+	puts(" (workspace.hide)");
+}
+
 static void print_result(const struct run *run)
 {
 	const json_t *result = run->result, *policy = json_object_get(result, "policy");
@@ -386,7 +481,7 @@ static void print_result(const struct run *run)
 	run_describe_end(result, end, sizeof end);
 	printf("%-*s %s\n", LABEL, "run", run->id);
 	print_label("command");
-	print_command(result, 0);
+	run_print_command(result, 0);
 	putchar('\n');
 	print_label("wall");
 	out_text(stdout, run_text(result, "runtime"));
@@ -400,6 +495,8 @@ static void print_result(const struct run *run)
 		printf("%-*s %zu; `caisson why %s` explains\n", LABEL, "denied", denied, run->id);
 	print_label("policy");
 	print_policy(policy);
+	if (json_array_size(json_object_get(result, "hidden")) > 0)
+		print_hidden(result);
 	print_list("enforced", json_object_get(result, "enforced"));
 	print_list("tools", json_object_get(result, "toolchains"));
 	print_list("unseen", json_object_get(result, "not_observed"));

@@ -41,3 +41,21 @@ bool run_pattern_covers(const char *pattern, const char *path);
 
 /* "exited 1", "timeout (command)", "signal SIGSEGV", "cancelled (SIGINT)", "lost". */
 void run_describe_end(const json_t *result, char *ret_text, size_t size);
+
+/*
+ * "stopped after 45 s (limits.command)", "stopped: more than 10MiB of output (limits.output)":
+ * an end that a limit or a reaction made. False, and nothing written, for any other.
+ */
+bool run_describe_stop(const json_t *result, char *ret_text, size_t size);
+
+/* Prints the command as one line on stdout, escaped, cut to `columns` bytes; 0: whole. */
+void run_print_command(const json_t *result, size_t columns);
+
+enum { COMMAND_COLUMNS = 48, RUN_HIDDEN_TEXT = 8192 };
+
+/* ".env, a.pem, …": the texts of a list, at most `most` of them (0: what has room); not escaped. */
+void run_list_texts(const json_t *list, size_t most, char *ret_text, size_t size);
+
+/* Of the two paths of a rename that was denied the one that its rule speaks of, else the first;
+ * borrowed from the violation. In why.c. */
+const char *run_blamed_path(const json_t *result, const json_t *violation);

@@ -11,13 +11,15 @@
 #include <string.h>
 
 #include "audit/dump.h"
+#include "audit/list.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/out.h"
 #include "cli/runs.h"
 
-enum { HINT_MAX = 8192, LINE_MAX_BYTES = 64 << 10 };
+enum { HINT_MAX = 8192, LINE_MAX_BYTES = 64 << 10, SHORT_ID = 6 };
 
 /* `"text"` as JSON writes it, without letters outside ASCII. */
 static int add_quoted(struct buf *buf, const char *text)
@@ -179,8 +181,7 @@ static bool fits_rule(const json_t *result, const char *rule, const char *path)
 	return !mount && !path_is_beneath(path, "/tmp");
 }
 
-/* Of the two paths of a rename the one that was refused. */
-static const char *blamed_path(const json_t *result, const json_t *violation)
+const char *run_blamed_path(const json_t *result, const json_t *violation)
 {
 	const json_t *detail = json_object_get(violation, "detail");
 	const char *path = run_text(detail, "path"), *to = run_text(detail, "to");
@@ -191,7 +192,7 @@ static const char *blamed_path(const json_t *result, const json_t *violation)
 
 static int hint_write(const json_t *result, const json_t *violation, struct buf *hint)
 {
-	const char *path = blamed_path(result, violation);
+	const char *path = run_blamed_path(result, violation);
 	const json_t *mount = find_mount(result, path);
 	const char *at = run_text(mount, "at");
 	const char *mode = run_text(mount, "mode");
@@ -358,7 +359,9 @@ static void print_violation(const struct cli *cli, const json_t *result, const j
 	print_detail(json_object_get(violation, "detail"));
 	if (count > 1)
 		printf(" (%lld times)", (long long)count);
-	puts(json_is_false(json_object_get(violation, "certain")) ? " (not certain)" : "");
+	puts(cli->options.verbose && json_is_false(json_object_get(violation, "certain"))
+		     ? " (not certain)"
+		     : "");
 	print_source(run_text(violation, "comm"), run_text(violation, "rule"));
 	fputs("  say     ", stdout);
 	out_text(stdout, run_text(violation, "say"));
@@ -445,6 +448,57 @@ static void print_error(const json_t *result)
 	putchar('\n');
 }
 
+/* "3 s ago" */
+static void format_age(int64_t age_ms, char *ret_text, size_t size)
+{
+	static const struct {
+		int64_t ms;
+		const char *unit;
+	} units[] = { { 24 * 3600 * 1000, "days" }, { 3600 * 1000, "h" }, { 60 * 1000, "min" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (age_ms >= 2 * units[i].ms) {
+			snprintf(ret_text, size, "%lld %s ago", (long long)(age_ms / units[i].ms),
+				 units[i].unit);
+			return;
+		}
+	snprintf(ret_text, size, "%lld s ago", (long long)(age_ms > 0 ? age_ms / 1000 : 0));
+}
+
+/* Which run this is: `run bef23f, 3 s ago: sh -c "…", exited 2` */
+static void print_head(const struct run *run)
+{
+	size_t length = strlen(run->id);
+	struct run_info info = { 0 };
+	char age[32], end[96];
+
+	printf("run %s", run->id + (length > SHORT_ID ? length - SHORT_ID : 0));
+	if (list_info(run->root_fd, run->id, false, &info) >= 0 && info.started_ms > 0) {
+		format_age(clock_wall_ms() - info.started_ms, age, sizeof age);
+		printf(", %s", age);
+	}
+	fputs(": ", stdout);
+	run_print_command(run->result, COMMAND_COLUMNS);
+	fputs(", ", stdout);
+	if (!run_describe_stop(run->result, end, sizeof end))
+		run_describe_end(run->result, end, sizeof end);
+	out_text(stdout, end);
+	putchar('\n');
+}
+
+/* What it could not read although it is there. */
+static void print_hidden(const json_t *result)
+{
+	char text[RUN_HIDDEN_TEXT];
+
+	run_list_texts(json_object_get(result, "hidden"), 0, text, sizeof text);
+	if (!*text)
+		return;
+	fputs("hidden  ", stdout);
+	out_text(stdout, text);
+	puts(" (workspace.hide)");
+}
+
 static json_t *why_json(const struct run *run)
 {
 	json_t *list = json_array(), *violation, *copy;
@@ -472,7 +526,6 @@ int cli_why(struct cli *cli)
 	_cleanup_run_ struct run run = RUN_NONE;
 	struct csn_error err = { 0 };
 	const json_t *violations, *violation;
-	char end[64];
 	size_t i;
 
 	if (run_open(cli, cli->arg_count ? cli->args[0] : "", &run, &err) < 0 ||
@@ -480,16 +533,14 @@ int cli_why(struct cli *cli)
 		return cli_fail(cli, &err);
 	if (cli->options.json)
 		return out_json(why_json(&run));
-	run_describe_end(run.result, end, sizeof end);
-	printf("run %s: ", run.id);
-	out_text(stdout, end);
-	putchar('\n');
+	print_head(&run);
 	print_error(run.result);
 	violations = json_object_get(run.result, "violations");
 	if (json_array_size(violations) == 0)
 		puts("nothing was recorded as denied");
 	json_array_foreach(violations, i, violation)
 		print_violation(cli, run.result, violation);
+	print_hidden(run.result);
 	print_unseen(run.result);
 	return CLI_OK;
 }

@@ -115,9 +115,9 @@ def test_why_says_what_would_permit_it(cli, make_record):
     told = cli("why", "--json").json()
     assert [violation["policy"] for violation in told["violations"]] == PERMITS
     answer = cli("why")
-    assert answer.status == 0 and "timeout (command)" in answer.out
+    assert answer.status == 0 and re.match(r"run [0-9a-f]{6}, \d+ s ago: make test, stopped after 45 s \(limits.command\)\n", answer.out)
     assert "curl\\x1b[2J" in answer.out and "\x1b" not in answer.out
-    assert "(3 times)" in answer.out and "(not certain)" in answer.out
+    assert "(3 times)" in answer.out and "(not certain)" not in answer.out and "(not certain)" in cli("why", "-v").out
     assert answer.out.count("nothing in a policy permits it") == 2
     assert answer.out.count("nothing in this build permits it (planned: network allow)") == 1
     assert "address=198.51.100.7 port=443" in answer.out
@@ -196,6 +196,28 @@ def test_why_says_why_something_was_not_watched(cli, make_record):
     make_record(not_observed=list(unseen), not_observed_why=unseen)
     assert cli("why").out.endswith("not watched: network, system calls: no filter\nnot watched: reads: at full\\x1b speed\n")
     assert cli("why", "--json").json()["not_observed_why"] == unseen
+
+
+def test_hidden_files_are_named(cli, make_record):
+    make_record(hidden=[".env", "a\x1b.pem"])
+    assert "hidden  .env, a\\x1b.pem (workspace.hide)\n" in cli("why").out
+    assert "hidden    .env, a\\x1b.pem (workspace.hide)\n" in cli("runs", "show").out
+    make_record(hidden=[])
+    assert "workspace.hide" not in cli("why").out + cli("runs", "show").out
+
+
+@pytest.mark.parametrize("reason, clock, limits, says", [
+    ("output", None, {"output_bytes": 10 << 20}, "stopped: more than 10MiB of output (limits.output)"),
+    ("memory", None, {"mem_bytes": 1 << 30}, "stopped: more than 1GiB of memory (limits.memory)"),
+    ("timeout", "budget", {"budget_ms": 1500}, "stopped after 1.5 s (limits.budget)"),
+    ("timeout", "startup", {"startup_ms": 300}, "stopped: not started within 300 ms (limits.startup)"),
+    ("processes", None, {"processes": 9}, "stopped: more than 9 processes (limits.processes)"),
+    ("violation", None, {}, "stopped at what was denied (on_violation: kill)"),
+    ("timeout", "command", {"command_ms": None}, "timeout (command)"),
+])
+def test_a_stop_names_its_limit(cli, make_record, reason, clock, limits, says):
+    make_record(command=["sh", "-c", "a b"], limits=limits, termination={"reason": reason, "clock": clock})
+    assert f' ago: sh -c "a b", {says}\n' in cli("why").out
 
 
 def test_why_of_a_run_that_did_not_start(cli, make_record):
