@@ -271,22 +271,14 @@ static void copy_atom(const struct term *map, const char *key, char *ret_text, s
 static void take_exec_failure(struct run *run)
 {
 	int error = errno_number(run->exec_error);
-	const char *name = run->setup->argv ? run->setup->argv[0] : "the shell";
 
 	run->ending = run->ending == END_NONE ? END_START_FAILED : run->ending;
 	run->exit_code = error == ENOENT ? 127 : 126;
 	if (strcmp(run->exec_stage, "exec") != 0)
 		csn_fail(&run->error, error ? -error : -EIO, "exec",
 			 "the command's %s step failed: %s", run->exec_stage, run->exec_error);
-	else if (error == ENOENT)
-		csn_fail(&run->error, -ENOENT, "exec",
-			 "%s was not found inside, or what it needs to start is not: a link's "
-			 "target, the interpreter of its first line. The program sees the "
-			 "workspace, the system folders and the mounts; -m HOST:AT adds one",
-			 name);
 	else
-		csn_fail(&run->error, error ? -error : -EIO, "exec", "%s cannot be executed: %s",
-			 name, strerror(error));
+		run_say_exec_failure(run, error);
 }
 
 static int on_reply(struct run *run, const struct term *items, struct csn_error *err)

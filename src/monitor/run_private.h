@@ -4,6 +4,7 @@
  *   run.c         prepare, start, end, account: the order of things
  *   run_loop.c    one poll loop: who is ready, which clock is next
  *   run_frames.c  what the agent says, what we say to it
+ *   exec_failure.c  why a command could not be executed
  *   run_end.c     ending a run: reasons, signals, deadlines
  *   run_result.c  result.json and the events of the audit log
  *   run_gaps.c    what the run did not do and could not see
@@ -142,6 +143,11 @@ int run_handle_frame(void *data, int index, const struct term *items, struct csn
 
 /* A command announced its listener. */
 void run_take_listener(struct run *run);
+
+/* ---- exec_failure.c ---- */
+
+/* Says in run->error why the command could not be executed: `error` is a positive errno or 0. */
+void run_say_exec_failure(struct run *run, int error);
 
 /* ---- run_loop.c ---- */
 

@@ -219,90 +219,88 @@ static void test_template(void)
 	free(open);
 }
 
+static const struct {
+	const char *before, *key, *value, *after; /* NULL: refused */
+} set_rows[] = {
+	{ "version: 1\nlimits:\n  command: 45s   # why\n", "limits.command", "10m",
+	  "version: 1\nlimits:\n  command: 10m   # why\n" },
+	{ "version: 1\nlimits: {command: 45s, cpus: 2} # x\n", "limits.cpus", "0.5",
+	  "version: 1\nlimits: {command: 45s, cpus: 0.5} # x\n" },
+	{ "version: 1\nlimits:\n  # first\n  cpus: 2\n", "limits.command", "10m",
+	  "version: 1\nlimits:\n  # first\n  command: 10m\n  cpus: 2\n" },
+	{ "version: 1\nlimits: {cpus: 2}\n", "limits.command", "10m",
+	  "version: 1\nlimits: {command: 10m, cpus: 2}\n" },
+	{ "version: 1\nlimits: {}\n", "limits.command", "10m",
+	  "version: 1\nlimits: {command: 10m}\n" },
+	{ "version: 1", "limits.command", "10m", "version: 1\nlimits:\n  command: 10m\n" },
+	{ "version: 1\n# end\n", "tier", "strict", "version: 1\n# end\ntier: strict\n" },
+	{ "  version: 1\n", "tier", "strict", "  version: 1\n  tier: strict\n" },
+	{ "{version: 1}", "tier", "strict", "{tier: strict, version: 1}" },
+	{ "{version: 1}", "limits.cpus", "2", "{limits: {cpus: 2}, version: 1}" },
+	{ "# gr\xc3\xbc\xc3\x9f\nversion: 1\ntier: \"auto\" # \xc3\xa4\n", "tier", "strict",
+	  "# gr\xc3\xbc\xc3\x9f\nversion: 1\ntier: strict # \xc3\xa4\n" },
+	{ "{version: 1, env: {set: {A: \"\xc3\xa4\xe2\x82\xac\"}}, tier: auto}", "tier", "strict",
+	  "{version: 1, env: {set: {A: \"\xc3\xa4\xe2\x82\xac\"}}, tier: strict}" },
+	{ "version: 1\r\ntier: auto\r\ngates: []\r\n", "tier", "strict",
+	  "version: 1\r\ntier: strict\r\ngates: []\r\n" },
+	{ "version: 1\nworkspace: {path: .}\n", "workspace.path", "a b: c #d",
+	  "version: 1\nworkspace: {path: \"a b: c #d\"}\n" },
+	{ "version: 1\n", "container.image", "null", "version: 1\ncontainer:\n  image: null\n" },
+	{ "version: 1\n", "workspace.path", "true", "version: 1\nworkspace:\n  path: \"true\"\n" },
+	{ "version: 1\n", "limits.command", "10", NULL },
+	{ "version: 1\n", "limits.command", "10m\ntier: local", NULL },
+	{ "version: 1\n", "limits.command", "", NULL },
+	{ "version: 1\n", "limits.command", "1s, cpus: 3", NULL },
+	{ "version: 1\n", "version", "2", NULL },
+	{ "version: 1\n", "limits", "1", NULL },
+	{ "version: 1\n", "no.such\x1bkey", "1", NULL },
+	{ "version: 1\n", "gates", "[]", "version: 1\ngates: []\n" },
+	{ "version: 1\n", "gates", "[ a,b ]", "version: 1\ngates: [a, b]\n" },
+	{ "version: 1\nworkspace:\n  hide: [a] # x\n", "workspace.hide",
+	  "[\"*.k, ey\", 'b c', d e]",
+	  "version: 1\nworkspace:\n  hide: [\"*.k, ey\", \"b c\", \"d e\"] # x\n" },
+	{ "version: 1\n", "gates", "a", NULL },
+	{ "version: 1\n", "gates", "[a", NULL },
+	{ "version: 1\n", "gates", "[a] x", NULL },
+	{ "version: 1\n", "gates", "[a,,b]", NULL },
+	{ "version: 1\n", "gates", "['a]", NULL },
+	{ "version: 1\n", "gates", "[a]\ntier: local", NULL },
+	{ "version: 1\n", "mounts", "[]", NULL },
+	{ "version: 1\nworkspace:\n  hide:\n    - a\n", "workspace.hide", "[]", NULL },
+	/* Comments that show a key are what it replaces. */
+	{ "version: 1\n#gates: []   # x\n", "gates", "[a]", "version: 1\ngates: [a]   # x\n" },
+	{ "version: 1\n#limits:\n#  cpus: 2 # c\n#  memory: 1GiB\n#x: 1\n", "limits.memory", "2GiB",
+	  "version: 1\nlimits:\n#  cpus: 2 # c\n  memory: 2GiB\n#x: 1\n" },
+	{ "version: 1\nlimits:\n#  cpus: 2 # c\n  memory: 2GiB\n", "limits.cpus", "3",
+	  "version: 1\nlimits:\n  cpus: 3 # c\n  memory: 2GiB\n" },
+	{ "version: 1\n#limits:   # x\n#env:\n#  cpus: 2\n", "limits.cpus", "3",
+	  "version: 1\nlimits:   # x\n  cpus: 3\n#env:\n#  cpus: 2\n" },
+	{ "version: 1\n#network: {mode: none, allow: []} # x\n", "network.mode", "loopback",
+	  "version: 1\nnetwork: {mode: loopback} # x\n" },
+	{ "version: 1\nlimits: {cpus: 1}\n#  memory: 1GiB\n", "limits.memory", "2GiB",
+	  "version: 1\nlimits: {memory: 2GiB, cpus: 1}\n#  memory: 1GiB\n" },
+	{ "version: 1\n# tier: auto\n", "tier", "auto", "version: 1\n# tier: auto\ntier: auto\n" },
+	{ "version: 1\nenv: {set: {A: \"x\n#tier: y\n  z\"}}\n", "tier", "auto",
+	  "version: 1\nenv: {set: {A: \"x\n#tier: y\n  z\"}}\ntier: auto\n" },
+	{ "version: 1\n...\n", "tier", "strict", NULL },
+	{ "version: 1\nworkspace:\n  path: |-\n    a\n", "workspace.path", "b", NULL },
+	{ "version: 2\n", "tier", "strict", NULL },
+};
+
 static void test_set(void)
 {
-	static const struct {
-		const char *before, *key, *value, *after; /* NULL: refused */
-	} rows[] = {
-		{ "version: 1\nlimits:\n  command: 45s   # why\n", "limits.command", "10m",
-		  "version: 1\nlimits:\n  command: 10m   # why\n" },
-		{ "version: 1\nlimits: {command: 45s, cpus: 2} # x\n", "limits.cpus", "0.5",
-		  "version: 1\nlimits: {command: 45s, cpus: 0.5} # x\n" },
-		{ "version: 1\nlimits:\n  # first\n  cpus: 2\n", "limits.command", "10m",
-		  "version: 1\nlimits:\n  # first\n  command: 10m\n  cpus: 2\n" },
-		{ "version: 1\nlimits: {cpus: 2}\n", "limits.command", "10m",
-		  "version: 1\nlimits: {command: 10m, cpus: 2}\n" },
-		{ "version: 1\nlimits: {}\n", "limits.command", "10m",
-		  "version: 1\nlimits: {command: 10m}\n" },
-		{ "version: 1", "limits.command", "10m", "version: 1\nlimits:\n  command: 10m\n" },
-		{ "version: 1\n# end\n", "tier", "strict", "version: 1\n# end\ntier: strict\n" },
-		{ "  version: 1\n", "tier", "strict", "  version: 1\n  tier: strict\n" },
-		{ "{version: 1}", "tier", "strict", "{tier: strict, version: 1}" },
-		{ "{version: 1}", "limits.cpus", "2", "{limits: {cpus: 2}, version: 1}" },
-		{ "# gr\xc3\xbc\xc3\x9f\nversion: 1\ntier: \"auto\" # \xc3\xa4\n", "tier", "strict",
-		  "# gr\xc3\xbc\xc3\x9f\nversion: 1\ntier: strict # \xc3\xa4\n" },
-		{ "{version: 1, env: {set: {A: \"\xc3\xa4\xe2\x82\xac\"}}, tier: auto}", "tier",
-		  "strict",
-		  "{version: 1, env: {set: {A: \"\xc3\xa4\xe2\x82\xac\"}}, tier: strict}" },
-		{ "version: 1\r\ntier: auto\r\ngates: []\r\n", "tier", "strict",
-		  "version: 1\r\ntier: strict\r\ngates: []\r\n" },
-		{ "version: 1\nworkspace: {path: .}\n", "workspace.path", "a b: c #d",
-		  "version: 1\nworkspace: {path: \"a b: c #d\"}\n" },
-		{ "version: 1\n", "container.image", "null",
-		  "version: 1\ncontainer:\n  image: null\n" },
-		{ "version: 1\n", "workspace.path", "true",
-		  "version: 1\nworkspace:\n  path: \"true\"\n" },
-		{ "version: 1\n", "limits.command", "10", NULL },
-		{ "version: 1\n", "limits.command", "10m\ntier: local", NULL },
-		{ "version: 1\n", "limits.command", "", NULL },
-		{ "version: 1\n", "limits.command", "1s, cpus: 3", NULL },
-		{ "version: 1\n", "version", "2", NULL },
-		{ "version: 1\n", "limits", "1", NULL },
-		{ "version: 1\n", "no.such\x1bkey", "1", NULL },
-		{ "version: 1\n", "gates", "[]", "version: 1\ngates: []\n" },
-		{ "version: 1\n", "gates", "[ a,b ]", "version: 1\ngates: [a, b]\n" },
-		{ "version: 1\nworkspace:\n  hide: [a] # x\n", "workspace.hide",
-		  "[\"*.k, ey\", 'b c', d e]",
-		  "version: 1\nworkspace:\n  hide: [\"*.k, ey\", \"b c\", \"d e\"] # x\n" },
-		{ "version: 1\n", "gates", "a", NULL },
-		{ "version: 1\n", "gates", "[a", NULL },
-		{ "version: 1\n", "gates", "[a] x", NULL },
-		{ "version: 1\n", "gates", "[a,,b]", NULL },
-		{ "version: 1\n", "gates", "['a]", NULL },
-		{ "version: 1\n", "gates", "[a]\ntier: local", NULL },
-		{ "version: 1\n", "mounts", "[]", NULL },
-		{ "version: 1\nworkspace:\n  hide:\n    - a\n", "workspace.hide", "[]", NULL },
-		/* Comments that show a key are what it replaces. */
-		{ "version: 1\n#gates: []   # x\n", "gates", "[a]",
-		  "version: 1\ngates: [a]   # x\n" },
-		{ "version: 1\n#limits:\n#  cpus: 2 # c\n#  memory: 1GiB\n#x: 1\n", "limits.memory",
-		  "2GiB", "version: 1\nlimits:\n#  cpus: 2 # c\n  memory: 2GiB\n#x: 1\n" },
-		{ "version: 1\nlimits:\n#  cpus: 2 # c\n  memory: 2GiB\n", "limits.cpus", "3",
-		  "version: 1\nlimits:\n  cpus: 3 # c\n  memory: 2GiB\n" },
-		{ "version: 1\n#limits:   # x\n#env:\n#  cpus: 2\n", "limits.cpus", "3",
-		  "version: 1\nlimits:   # x\n  cpus: 3\n#env:\n#  cpus: 2\n" },
-		{ "version: 1\n#network: {mode: none, allow: []} # x\n", "network.mode", "loopback",
-		  "version: 1\nnetwork: {mode: loopback} # x\n" },
-		{ "version: 1\nlimits: {cpus: 1}\n#  memory: 1GiB\n", "limits.memory", "2GiB",
-		  "version: 1\nlimits: {memory: 2GiB, cpus: 1}\n#  memory: 1GiB\n" },
-		{ "version: 1\n# tier: auto\n", "tier", "auto",
-		  "version: 1\n# tier: auto\ntier: auto\n" },
-		{ "version: 1\nenv: {set: {A: \"x\n#tier: y\n  z\"}}\n", "tier", "auto",
-		  "version: 1\nenv: {set: {A: \"x\n#tier: y\n  z\"}}\ntier: auto\n" },
-		{ "version: 1\n...\n", "tier", "strict", NULL },
-		{ "version: 1\nworkspace:\n  path: |-\n    a\n", "workspace.path", "b", NULL },
-		{ "version: 2\n", "tier", "strict", NULL },
-	};
 	int wrong = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(set_rows); i++) {
 		_cleanup_buf_ struct buf out = { .max = 1 << 16 };
 		struct csn_error err = { 0 };
-		struct policy_file file = { "p.yaml", rows[i].before, strlen(rows[i].before) };
-		int code = policy_set(&file, rows[i].key, rows[i].value, &out, &err);
-		bool is_good = rows[i].after ? code == 0 && str_is(buf_text(&out), rows[i].after)
-					     : code < 0 && buf_size(&out) == 0 && err.text[0] &&
-						       !strchr(err.text, 0x1b);
+		struct policy_file file = { "p.yaml", set_rows[i].before,
+					    strlen(set_rows[i].before) };
+		int code = policy_set(&file, set_rows[i].key, set_rows[i].value, &out, &err);
+		bool is_good = set_rows[i].after
+				       ? code == 0 && str_is(buf_text(&out), set_rows[i].after)
+				       : code < 0 && buf_size(&out) == 0 && err.text[0] &&
+						 !strchr(err.text, 0x1b);
 
 		if (!is_good)
 			printf("# row %zu: %d %s\n%s\n", i, code, err.text,
