@@ -84,7 +84,8 @@ static unsigned number(const struct term *map, const char *key)
 
 static bool is_supported(const struct term *map, const struct term *limits)
 {
-	return !flag(map, "detach") && !term_get(map, "tag") && !term_get(map, "timeout_ms") &&
+	return !flag(map, "detach") && !term_get(map, "tag") &&
+	       (!term_get(map, "timeout_ms") || flag(map, "last")) &&
 	       !(limits && (term_get(limits, "data_bytes") || term_get(limits, "processes")));
 }
 
@@ -107,12 +108,14 @@ static int read_texts(const struct term *map, struct arena *arena, struct comman
 int command_read(const struct term *map, struct arena *arena, struct command *ret_command)
 {
 	const struct term *argv = term_get(map, "argv"), *limits = term_get(map, "limits");
+	const struct term *timeout = term_get(map, "timeout_ms");
 	const struct term *files = limits ? term_get(limits, "open_files") : NULL;
 	struct command command = {
 		.open_files = files ? (uint64_t)files->integer : 0,
 		.has_stdin = flag(map, "stdin"),
 		.has_tty = flag(map, "tty"),
 		.is_last = flag(map, "last"),
+		.timeout_ms = timeout ? (uint64_t)timeout->integer : 0,
 		.rows = number(map, "rows"),
 		.cols = number(map, "cols"),
 	};

@@ -18,7 +18,8 @@ struct command {
 	uint64_t open_files; /* 0: as the agent's */
 	bool has_stdin;
 	bool has_tty;
-	bool is_last; /* the agent ends with it */
+	bool is_last;        /* the agent ends with it */
+	uint64_t timeout_ms; /* of the last one only, 0: none */
 	unsigned rows;
 	unsigned cols;
 };

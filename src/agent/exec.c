@@ -226,6 +226,7 @@ void exec_start(struct agent *agent, int64_t ref, const struct term *map)
 		return;
 	}
 	exec->is_last = command.is_last;
+	exec->kill_at_ms = command.timeout_ms ? clock_now_ms() + command.timeout_ms : CLOCK_NEVER;
 	r = start(agent, exec, &command);
 	if (r < 0) {
 		agent_fail(agent, ref, errno_name(-r), "cannot start the command");
@@ -302,7 +303,7 @@ static void reply(struct agent *agent, const struct exec *exec)
 	emit_tuple(&emit, 3);
 	emit_atom(&emit, "reply");
 	emit_int(&emit, exec->ref);
-	emit_map(&emit, exec->is_failed ? 7 : 5);
+	emit_map(&emit, (exec->is_failed ? 7u : 5u) + exec->is_late);
 	emit_number_or_null(&emit, "exit_code", is_exit, WEXITSTATUS(exec->status));
 	emit_number_or_null(&emit, "signal", WIFSIGNALED(exec->status), WTERMSIG(exec->status));
 	emit_atom(&emit, "user_us");
@@ -311,6 +312,10 @@ static void reply(struct agent *agent, const struct exec *exec)
 	emit_int(&emit, microseconds(&exec->usage.ru_stime));
 	emit_atom(&emit, "max_rss_bytes");
 	emit_int(&emit, (int64_t)exec->usage.ru_maxrss * 1024);
+	if (exec->is_late) {
+		emit_atom(&emit, "timed_out");
+		emit_bool(&emit, true);
+	}
 	if (exec->is_failed) {
 		emit_atom(&emit, "error");
 		emit_atom(&emit, errno_name(exec->error));
@@ -332,6 +337,23 @@ static bool is_over(struct agent *agent, struct exec *exec, uint64_t now_ms)
 	return true;
 }
 
+enum { KILL_AGAIN_MS = 100, LOOK_MS = 60000 };
+
+/* The sandbox is this command's: everything goes. Milliseconds until then, -1: there is no such
+ * time. */
+static int kill_late(struct agent *agent, struct exec *exec, uint64_t now_ms)
+{
+	if (exec->kill_at_ms == CLOCK_NEVER)
+		return -1;
+	if (now_ms < exec->kill_at_ms)
+		return (int)(exec->kill_at_ms - now_ms < LOOK_MS ? exec->kill_at_ms - now_ms
+								 : LOOK_MS);
+	exec->is_late = true;
+	exec_signal(agent, exec, SIGKILL);
+	exec->kill_at_ms = now_ms + KILL_AGAIN_MS; /* a chain of forks is caught by the next one */
+	return KILL_AGAIN_MS;
+}
+
 int exec_finish(struct agent *agent, uint64_t now_ms)
 {
 	int wait_ms = -1;
@@ -339,8 +361,14 @@ int exec_finish(struct agent *agent, uint64_t now_ms)
 	for (int i = 0; i < AGENT_CALLS; i++) {
 		struct exec *exec = agent->execs[i];
 
-		if (!exec || !exec->is_reaped)
+		if (!exec)
 			continue;
+		if (!exec->is_reaped) {
+			int left = kill_late(agent, exec, now_ms);
+
+			wait_ms = left >= 0 && (wait_ms < 0 || left < wait_ms) ? left : wait_ms;
+			continue;
+		}
 		if (is_over(agent, exec, now_ms)) {
 			reply(agent, exec);
 			agent->is_stopping |= exec->is_last;

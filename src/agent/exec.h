@@ -18,9 +18,11 @@ struct exec {
 	unsigned slot;
 	pid_t pid; /* leader; its own session and process group */
 	struct streams streams;
-	int failure_fd; /* struct child_failure, or end of file: the program was executed */
-	bool is_last;   /* the agent ends after its reply: a sandbox for one command needs no round
-			   trip */
+	int failure_fd;      /* struct child_failure, or end of file: the program was executed */
+	uint64_t kill_at_ms; /* its tree, CLOCK_NEVER: by nobody but the monitor */
+	bool is_last; /* the agent ends after its reply: a sandbox for one command needs no round
+			 trip */
+	bool is_late; /* killed at that time */
 	bool is_reaped;
 	bool is_failed;
 	int status; /* of waitpid, once reaped */

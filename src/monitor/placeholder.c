@@ -14,7 +14,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-enum { MARK = 01555, TRIES = 200, PAUSE_US = 1000 };
+/* Closed to other users of the machine: who can open it can lock it too. */
+enum { MARK = 01500, TRIES = 200, PAUSE_US = 1000 };
 
 int placeholder_is_marked(const struct stat *st)
 {
@@ -104,6 +105,11 @@ int placeholder_make(struct placeholder *placeholder, struct placeholder_note *n
 			usleep(PAUSE_US);
 		r = attempt(placeholder, note);
 	}
+	/* Whoever removes one holds its lock for an instant. Who holds it so long only wants the
+	 * name to be left unprotected: it is frozen all the same, and stays for a later run to
+	 * remove. */
+	if (r == -EAGAIN)
+		r = 0;
 	if (r < 0)
 		placeholder_remove(placeholder->parent_fd, placeholder->name, note, 0);
 	if (r <= 0)

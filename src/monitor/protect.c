@@ -200,6 +200,32 @@ static int list_unless_frozen(struct work *work, const char *path)
 	return 0;
 }
 
+static struct protect_file identify(const struct protect *protect, const char *path)
+{
+	struct stat st;
+
+	if (fstatat(protect->workspace_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return (struct protect_file){ 0 };
+	return (struct protect_file){ st.st_dev, st.st_ino };
+}
+
+void protect_recheck(struct protect *protect)
+{
+	size_t count = 0;
+
+	if (!protect->is_made)
+		return;
+	while (protect->not_enforced[count])
+		count++;
+	for (size_t i = 0; protect->frozen[i] && count < PROTECT_MAX; i++) {
+		struct protect_file now = identify(protect, protect->frozen[i]);
+
+		if (now.dev != protect->files[i].dev || now.ino != protect->files[i].ino)
+			protect->not_enforced[count++] = protect->frozen[i];
+	}
+	protect->not_enforced[count] = NULL;
+}
+
 int protect_make(struct protect *protect, const struct plan *plan, struct arena *arena,
 		 struct csn_error *err)
 {
@@ -218,6 +244,9 @@ int protect_make(struct protect *protect, const struct plan *plan, struct arena 
 		if (protect->frozen[i])
 			protect->frozen[kept++] = protect->frozen[i];
 	protect->frozen[kept] = NULL;
+	for (size_t i = 0; i < kept; i++)
+		protect->files[i] = identify(protect, protect->frozen[i]);
+	protect->is_made = true;
 	r = for_each(&work, list_unless_frozen);
 	return r < 0 ? csn_fail(err, r, "workspace", "cannot protect names in the workspace") : 0;
 }

@@ -15,13 +15,22 @@
 
 enum { PROTECT_MAX = 64 };
 
+/* Which file a name was. */
+struct protect_file {
+	dev_t dev;
+	ino_t ino; /* 0: none */
+};
+
 struct protect {
 	int workspace_fd;          /* owned; -1: nothing to protect */
 	const char **frozen;       /* what to mount read-only, NULL-terminated, in the arena */
 	const char **not_enforced; /* could not be, NULL-terminated */
+	struct protect_file
+		files[PROTECT_MAX]; /* what each frozen name was when the wall was built */
 	struct placeholder placeholders[PROTECT_MAX]; /* meant or made */
 	size_t frozen_at[PROTECT_MAX];                /* of each: its place in `frozen` */
 	size_t placeholder_count;
+	bool is_made;
 	struct placeholder_note *notes; /* one each, shared with what is forked later; NULL: none */
 };
 
@@ -33,6 +42,13 @@ int protect_look(const struct plan *plan, struct arena *arena, struct protect *r
 /* Makes the placeholders, and settles which names are not enforced. 0 or -errno. */
 int protect_make(struct protect *protect, const struct plan *plan, struct arena *arena,
 		 struct csn_error *err);
+
+/*
+ * Whoever replaces a frozen file from outside (an editor that saves by rename, git with its
+ * configuration) takes the mount away with it, in every mount namespace: the kernel's rule. From
+ * then on the name was open to the program. Lists those names as not enforced; at the end.
+ */
+void protect_recheck(struct protect *protect);
 
 /* Removes the placeholders, also in a forked cleaner; waits so long for locks. */
 void protect_clean(struct protect *protect, uint64_t wait_ms);

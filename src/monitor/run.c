@@ -442,6 +442,7 @@ static void finish(struct run *run)
 	    (run->ending == END_NONE || run->ending == END_LOST))
 		run->ending = END_MEMORY;
 	settle_ending(run);
+	protect_recheck(&run->protect);
 	run_log_end(run);
 	save_output(run);
 }

@@ -75,10 +75,19 @@ static bool ends_in_bin(const char *path, size_t size)
 	       (size > 6 && strncmp(path + size - 6, "/shims", 6) == 0);
 }
 
+static bool may_show(const struct search *search, const char *prefix)
+{
+	if ((search->home && path_is_beneath(search->home, prefix)) ||
+	    (search->real_home && path_is_beneath(search->real_home, prefix)))
+		return false;
+	return strchr(prefix + 1, '/');
+}
+
 /* The parent of the bin folder that holds `program`; false when there is none to show. */
 static bool prefix_of(const struct search *search, const char *program, char *ret_prefix)
 {
 	const char *slash = strrchr(program, '/'), *bin;
+	char real[PATH_MAX];
 	size_t n;
 
 	if (!slash || slash == program)
@@ -93,11 +102,10 @@ static bool prefix_of(const struct search *search, const char *program, char *re
 	n = (size_t)(bin - program) - 1;
 	memcpy(ret_prefix, program, n);
 	ret_prefix[n] = 0;
-	/* Not a home directory, nor anything that contains one, nor a folder right beneath /. */
-	if ((search->home && path_is_beneath(search->home, ret_prefix)) ||
-	    (search->real_home && path_is_beneath(search->real_home, ret_prefix)))
-		return false;
-	return strchr(ret_prefix + 1, '/');
+	/* Not a home directory, nor anything that contains one, nor a folder right beneath /, by
+	 * this name or behind its links. */
+	return may_show(search, ret_prefix) &&
+	       (!realpath(ret_prefix, real) || may_show(search, real));
 }
 
 /* A link could lead anywhere. */
@@ -126,19 +134,33 @@ static bool is_right_beneath(const char *folder, const char *prefix)
 	return folder && path_is_beneath(prefix, folder) && !strchr(path_tail(prefix, folder), '/');
 }
 
+/* By its name or behind links: a link to ~/.local may lie anywhere. */
 static bool is_right_beneath_home(const struct search *search, const char *prefix)
 {
-	return is_right_beneath(search->home, prefix) ||
-	       is_right_beneath(search->real_home, prefix);
+	char real[PATH_MAX];
+	const char *names[] = { prefix, realpath(prefix, real) ? real : prefix };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (is_right_beneath(search->home, names[i]) ||
+		    is_right_beneath(search->real_home, names[i]))
+			return true;
+	return false;
 }
 
+/* Many projects have a file VERSION beside bin and src; Go's begins with "go1." or "devel ". */
 static bool is_go_root(const char *prefix)
 {
-	char path[PATH_MAX];
+	_cleanup_fd_ int fd = -1;
+	char path[PATH_MAX], text[8] = "";
 	struct stat st;
 
-	return path_join(prefix, go_parts[0], path, sizeof path) == 0 && lstat(path, &st) == 0 &&
-	       S_ISREG(st.st_mode);
+	if (path_join(prefix, go_parts[0], path, sizeof path) < 0)
+		return false;
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    fd_read_all(fd, text, sizeof text - 1) < 0)
+		return false;
+	return str_starts(text, "go1.") || str_starts(text, "devel ");
 }
 
 static int add_prefix(struct search *search, const char *prefix)

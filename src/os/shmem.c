@@ -399,6 +399,7 @@ static int read_mappings(struct mapping_walk *walk, int proc_fd, pid_t pid)
 {
 	char path[32], text[TEXT], *at, *line;
 	_cleanup_fd_ int fd = -1;
+	bool is_skipping = false; /* the rest of a line that does not fit: a path may be long */
 	size_t kept = 0;
 	ssize_t n;
 
@@ -411,11 +412,19 @@ static int read_mappings(struct mapping_walk *walk, int proc_fd, pid_t pid)
 		walk->text_bytes += (size_t)n;
 		text[kept + (size_t)n] = 0;
 		at = text;
-		while ((line = strsep(&at, "\n")) && at)
-			take_line(walk, line);
+		while ((line = strsep(&at, "\n")) && at) {
+			if (!is_skipping)
+				take_line(walk, line);
+			is_skipping = false;
+		}
 		kept = line ? strlen(line) : 0; /* a line that goes on in the next piece */
-		if (walk->text_bytes > MAPPINGS_TEXT || kept == sizeof text - 1)
+		if (walk->text_bytes > MAPPINGS_TEXT)
 			return -EFBIG;
+		if (kept == sizeof text - 1 && !is_skipping) {
+			take_line(walk, text); /* its beginning says whose the pages are */
+			is_skipping = true;
+		}
+		kept = is_skipping ? 0 : kept;
 		memmove(text, line ? line : text, kept);
 	}
 	return n < 0 ? -errno : 0;

@@ -125,6 +125,32 @@ def test_the_clock_reaches_every_descendant(box):
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("policy", [None, LANDLOCK], ids=["process", "landlock"])
+def test_the_clock_runs_while_the_monitor_is_held(box, policy):
+    """A program can hold it in a look-up, by a folder's lock; a stop signal does the same."""
+    lives = box.file("lives", "", 0o666)
+    box.file("live.py", """
+        import signal, time
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        with open("lives", "ab", buffering=0) as lives:  # no call that the monitor is asked about from here on
+            print("up", flush=True)
+            while True:
+                lives.write(b".")
+                time.sleep(0.02)
+    """)
+    process, started = up(box, f"exec {PYTHON} live.py", flags=["--timeout", "500ms"],
+                          policy=(policy or "version: 1\n") + "workspace: {mode: rw}\n")
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(2.9)
+    before = lives.stat().st_size
+    time.sleep(0.3)
+    after = lives.stat().st_size
+    process.send_signal(signal.SIGCONT)
+    run = box.finish(process, started)
+    assert before == after > 0, run
+    assert (run.status, run.reason, run.clock) == (124, "timeout", "command"), run
+
+
 def test_a_stopped_command_meets_its_clock(box):
     run = box.sh("kill -STOP $$", flags=["--timeout", "400ms"])
     assert run.status == 124 and run.seconds < 3, run

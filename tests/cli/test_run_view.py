@@ -2,6 +2,7 @@
 import json
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -246,6 +247,17 @@ def test_protected_names_are_not_replaced_from_above(box):
     git_project(box)
     run = box.sh("mv .git other && mkdir -p .git/hooks && echo bad >.git/hooks/pre-commit", flags=["--rw"])
     assert run.status != 0 and not (box.ws / ".git/hooks/pre-commit").exists(), run
+
+
+def test_a_protected_file_that_the_user_replaces(box):
+    """A rename over a mount point takes the mount away everywhere: it cannot be held, so it is said."""
+    git_project(box)
+    box.file(".envrc", "old\n")
+    process = box.start("sh", "-c", "echo up; cat", flags=["--rw"], stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"up\n"
+    box.file("saved", "new\n").rename(box.ws / ".envrc")
+    run = box.finish(process, time.monotonic(), input=b"")
+    assert run.status == 0 and run.result["protect_not_enforced"] == [".envrc"], run
 
 
 def test_protected_names_that_do_not(box):

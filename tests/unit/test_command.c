@@ -47,6 +47,7 @@ static void results(void)
 		ROW("no detach", "t\0\0\0\2" TEXT "w\6detachw\5false", 0),
 		ROW("a tag", "t\0\0\0\2" TEXT "w\3tagm\0\0\0\1x", -EOPNOTSUPP),
 		ROW("a clock", "t\0\0\0\2" TEXT "w\12timeout_msa\1", -EOPNOTSUPP),
+		ROW("the last one's clock", "t\0\0\0\3" TEXT "w\12timeout_msa\1w\4lastw\4true", 0),
 		ROW("a limit", "t\0\0\0\2" TEXT "w\6limitst\0\0\0\1w\11processesa\5", -EOPNOTSUPP),
 		ROW("memory", "t\0\0\0\2" TEXT "w\6limitst\0\0\0\1w\12data_bytesa\5", -EOPNOTSUPP),
 		ROW("an empty argument", "t\0\0\0\1w\4argvl\0\0\0\1m\0\0\0\0j", 0),

@@ -78,7 +78,7 @@ static void replaced(void)
 	CHECK(take_away() == 0 && exists("name") && exists("away"));
 	CHECK(rmdir("name") == 0 && rename("away", "name") == 0 && chmod("name", 0755) == 0);
 	CHECK(take_away() == 0 && exists("name")); /* somebody took it for his own */
-	CHECK(chmod("name", 01555) == 0 && take_away() == 0 && !exists("name"));
+	CHECK(chmod("name", 01500) == 0 && take_away() == 0 && !exists("name"));
 }
 
 static void filled(void)
@@ -86,7 +86,7 @@ static void filled(void)
 	make_workspace();
 	CHECK(make("name") == 1 && chmod("name", 0755) == 0);
 	put_text("name/file", "x");
-	CHECK(chmod("name", 01555) == 0);
+	CHECK(chmod("name", 01500) == 0);
 	CHECK(take_away() == 0 && exists("name/file"));
 }
 
@@ -128,6 +128,24 @@ static void being_removed(void)
 	CHECK(take_away() == 0 && !exists("name"));
 }
 
+/* Another user may open what is open to all, and lock it for as long as he likes. */
+static void held_by_another(void)
+{
+	struct stat st;
+	int fd;
+
+	make_workspace();
+	CHECK(make("name") == 1 && stat("name", &st) == 0 && (st.st_mode & 077) == 0);
+	made.fd = fd_close(made.fd);
+	fd = open("name", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK(flock(fd, LOCK_EX | LOCK_NB) == 0);
+	/* There, not ours to remove, and no reason to leave the name unprotected. */
+	CHECK(make("name") == 0 && note.state == PLACEHOLDER_NONE);
+	CHECK(take_away() == 0 && exists("name"));
+	fd_close(fd);
+	CHECK(make("name") == 1 && take_away() == 0 && !exists("name"));
+}
+
 static void no_right(void)
 {
 	be_ordinary();
@@ -148,6 +166,7 @@ static const struct tap_test tests[] = {
 	{ "what is not empty stays", filled },
 	{ "two runs share it, the last one removes it", shared },
 	{ "one that is being removed is made anew", being_removed },
+	{ "one that is locked for ever is there all the same", held_by_another },
 	{ "without the right there is none (ordinary user)", no_right },
 };
 

@@ -244,6 +244,24 @@ static void only_parts(void)
 	expect(found.prefixes, "/mnt/tools/node/bin /mnt/tools/node/share ");
 }
 
+/* A link that an earlier run left in a writable folder names the same places another way. */
+static void home_by_any_link(void)
+{
+	start();
+	home = "HOME=/mnt/users/alice";
+	make_program("/mnt/users/alice/.local/bin/tool", "\177ELF");
+	make_program("/mnt/users/alice/.local/share/keyrings/login", "secret");
+	make_program("/mnt/users/alice/bin/own", "\177ELF");
+	make_program("/mnt/users/alice/lib/secret", "");
+	make_link("/mnt/users/alice/.cache/rw/local", "../../.local");
+	make_link("/mnt/users/alice/.cache/rw/all", "../..");
+	find("/mnt/users/alice/.cache/rw/local/bin/tool", "PATH=");
+	for (const char *const *part = found.prefixes; *part; part++)
+		CHECK(!strstr(*part, "share"));
+	find("/mnt/users/alice/.cache/rw/all/bin/own", "PATH=");
+	expect(found.prefixes, "");
+}
+
 static void bin_folders_only(void)
 {
 	start();
@@ -267,6 +285,10 @@ static void sources_of_go_only(void)
 	make_program("/mnt/users/alice/go/src/mine.go", "secret");
 	find("gopls", "PATH=/mnt/users/alice/go/bin");
 	expect(found.prefixes, "/mnt/users/alice/go/bin ");
+	put_text("/mnt/users/alice/go/VERSION", "1.0\n"); /* as many a project has */
+	find("gopls", "PATH=/mnt/users/alice/go/bin");
+	expect(found.prefixes, "/mnt/users/alice/go/bin ");
+	CHECK(unlink("/mnt/users/alice/go/VERSION") == 0);
 	put_text("/mnt/users/alice/go/VERSION", "go1.22");
 	find("gopls", "PATH=/mnt/users/alice/go/bin");
 	expect(found.prefixes,
@@ -431,6 +453,7 @@ static const struct tap_test tests[] = {
 	BOTH_ROWS(home_is_never_taken, "a home directory itself is never taken"),
 	{ "only parts of a prefix are shown", only_parts },
 	{ "nor is it by a link", home_by_a_link },
+	{ "nor by a link that lies elsewhere", home_by_any_link },
 	{ "only what lies in a bin folder", bin_folders_only },
 	{ "sources only of a Go release", sources_of_go_only },
 	{ "a rustup proxy brings its toolchains", rust },
