@@ -3,7 +3,7 @@
 # The network, the IPC objects and the interfaces are the host's own here. Landlock guards
 # files, abstract sockets and signals; this text refuses the rest. Rights, owners, times and
 # attributes of files Landlock does not know: the monitor makes these calls in the program's
-# place, and without a monitor the kernel answers ENOSYS.
+# place; without a listener landlock-alone refuses them.
 
 include command        # the same allow-list; a syscall named below replaces all that it says
 

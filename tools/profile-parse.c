@@ -387,6 +387,19 @@ static bool check_ends(const struct source *source, const char *path)
 	return true;
 }
 
+/* A listener that nobody holds would be asked. */
+static bool check_watches(const struct source *source, const char *path)
+{
+	for (size_t i = 0; i < source->rule_count && !source->has_listener; i++) {
+		if (source->rules[i].verdict != PROFILE_WATCH)
+			continue;
+		fprintf(stderr, "%s: %s: an included watch, and there is no listener\n", path,
+			source->rules[i].name);
+		return false;
+	}
+	return true;
+}
+
 bool source_parse(struct source *source, const struct target *target, const char *path)
 {
 	*source = (struct source){ .has_listener = true };
@@ -397,7 +410,7 @@ bool source_parse(struct source *source, const struct target *target, const char
 		return false;
 	}
 	sort_rules(source);
-	return check_ends(source, path);
+	return check_watches(source, path) && check_ends(source, path);
 }
 
 void source_done(struct source *source)

@@ -20,7 +20,7 @@ struct backend_report {
 	uint64_t enforces; /* enum plan_feature bits */
 	char cause[256];   /* why not usable: the exact reason, "" if usable */
 	char fix[256];     /* what would make it usable: package, kernel switch, command */
-	char weaker[320];  /* what this wall does not do, for a usable but weaker one; "" */
+	char weaker[512];  /* what this wall does not do, for a usable but weaker one; "" */
 };
 
 /* A started wall. */

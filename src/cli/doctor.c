@@ -134,8 +134,7 @@ static void print_facts(const struct doctor_facts *facts)
 		printf("%-*srestricts user namespaces to programs with a profile\n", LABEL_COLUMN,
 		       "apparmor");
 	if (facts->yama_scope > 0)
-		printf("%-*sptrace_scope %d%s\n", LABEL_COLUMN, "yama", facts->yama_scope,
-		       facts->yama_scope == 3 ? ": what programs tried is not observed" : "");
+		printf("%-*sptrace_scope %d\n", LABEL_COLUMN, "yama", facts->yama_scope);
 	print_privileges(facts);
 }
 

@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "os/landlock.h"
+#include "os/yama.h"
 
 enum { SWITCH_MAX = 64, UNKNOWN = -1 };
 
@@ -86,7 +87,7 @@ static const struct {
 	const char *fix;
 } culprits[] = {
 	{ "/proc/sys/user/max_user_namespaces", 0, "user.max_user_namespaces is 0",
-	  "sysctl user.max_user_namespaces=15000" },
+	  "sysctl user.max_user_namespaces=10000" },
 	{ "/proc/sys/kernel/unprivileged_userns_clone", 0, "kernel.unprivileged_userns_clone is 0",
 	  "sysctl kernel.unprivileged_userns_clone=1" },
 	{ "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1,
@@ -107,6 +108,16 @@ static void look_at_user_namespaces(struct doctor_facts *facts)
 			continue;
 		snprintf(facts->userns_cause, sizeof facts->userns_cause, "%s", culprits[i].cause);
 		snprintf(facts->userns_fix, sizeof facts->userns_fix, "%s", culprits[i].fix);
+		return;
+	}
+	if (error == EACCES) {
+		snprintf(facts->userns_cause, sizeof facts->userns_cause,
+			 "the AppArmor profile, or another security module's rule, that we run "
+			 "under refuses: %s",
+			 strerror(error));
+		snprintf(facts->userns_fix, sizeof facts->userns_fix,
+			 "add `userns,` to that profile, or give caisson one of its own "
+			 "(tools/apparmor; `make install` loads it)");
 		return;
 	}
 	snprintf(facts->userns_cause, sizeof facts->userns_cause,
@@ -159,7 +170,7 @@ void doctor_look(struct doctor_facts *ret_facts)
 	look_at_user_namespaces(ret_facts);
 	ret_facts->apparmor_restricts =
 		read_switch("/proc/sys/kernel/apparmor_restrict_unprivileged_userns");
-	ret_facts->yama_scope = read_switch("/proc/sys/kernel/yama/ptrace_scope");
+	ret_facts->yama_scope = yama_scope();
 	look_at_groups(ret_facts);
 	look_at_capabilities(ret_facts);
 }

@@ -61,16 +61,22 @@ static void emit_argv(struct emit *emit, const struct run_setup *setup)
 static const struct {
 	const char *profile;
 	const char *reads; /* the same with every open watched */
-} with_reads[] = { { "command", "command-reads" }, { "landlock", "landlock-reads" } };
+	const char *alone; /* without a listener: what would be shown to us is decided there */
+} variants[] = { { "command", "command-reads", "command-alone" },
+		 { "landlock", "landlock-reads", "landlock-alone" } };
 
 static const char *profile_for(const struct run *run)
 {
-	if (!run->plan->observe_reads)
-		return run->backend->profile;
-	for (size_t i = 0; i < ARRAY_SIZE(with_reads); i++)
-		if (str_is(with_reads[i].profile, run->backend->profile))
-			return with_reads[i].reads;
-	return run->backend->profile;
+	const char *profile = run->backend->profile;
+
+	for (size_t i = 0; i < ARRAY_SIZE(variants); i++) {
+		if (!str_is(variants[i].profile, profile))
+			continue;
+		if (run->wall.listeners < 0)
+			return variants[i].alone;
+		return run->plan->observe_reads ? variants[i].reads : profile;
+	}
+	return profile;
 }
 
 /* Limits of the command alone: the agent needs more descriptors than a strict plan leaves. */
@@ -463,8 +469,8 @@ static int fetch(struct run *run, int *ret_listener)
 		return csn_fail(
 			&run->error, r, "notify",
 			"cannot take the command's listener (%s): another process's "
-			"descriptors are closed to us here, as with kernel.yama.ptrace_scope "
-			"above 1",
+			"descriptors are closed to us here, by a security module or a "
+			"container's filter",
 			errno_name(-r));
 	*ret_listener = r;
 	return 0;
@@ -499,7 +505,7 @@ void run_take_listener(struct run *run)
 		run_lose(run);
 		return;
 	}
-	run->is_executing = true;
+	run->is_executing = run->has_listener = true;
 	run->limits.next_tick_ms = clock_now_ms() + LIMITS_TICK_MS;
 	run->phase_us[PHASE_EXEC] = run_elapsed_us(run, clock_now_us());
 	if (write(run->wall.listeners, "g", 1) != 1)

@@ -17,17 +17,15 @@
 #include "base/str.h"
 #include "monitor/run_private.h"
 
-/* Commands have a filter whose listener we hold: what it watches is seen. */
-static bool has_listener(const struct run *run)
-{
-	return run->is_executing && run->backend && !str_is(run->backend->profile, "none");
-}
-
 static const char *why_no_attempts(const struct run *run)
 {
-	if (has_listener(run))
+	if (run->has_listener)
 		return NULL;
-	return run->is_executing ? "this wall has no syscall filter" : "the command never started";
+	if (!run->is_executing || !run->backend)
+		return "the command never started";
+	return str_is(run->backend->profile, "none")
+		       ? "this wall has no syscall filter"
+		       : "kernel.yama.ptrace_scope lets nobody watch the commands' calls";
 }
 
 static const char *why_no_reads(const struct run *run)
@@ -186,8 +184,11 @@ static json_t *no_effect(const struct run *run)
 	while ((gap = plan_gap_next(run->plan, &at)))
 		if (!gap->is_refused)
 			add_gap(list, gap->key, gap->why);
-	if (run->plan->observe_reads && run->is_executing && !has_listener(run))
-		add_gap(list, "observe", "this wall has no syscall filter");
+	if (run->plan->observe_reads && run->is_executing && why_no_attempts(run))
+		add_gap(list, "observe", why_no_attempts(run));
+	if (run->plan->network == NETWORK_LOOPBACK && run->is_executing &&
+	    run->backend->has_view && !run->has_listener)
+		add_gap(list, "network.mode", "connect is refused where its address is not seen");
 	if (run->plan->git_identity && run->env && !has_variable(run, "GIT_AUTHOR_EMAIL="))
 		add_gap(list, "env.git_identity",
 			"git's configuration names no address for you: git config --global "

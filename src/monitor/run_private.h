@@ -86,7 +86,8 @@ struct run {
 
 	bool is_ready;     /* the agent answered init */
 	bool is_watched;   /* scratch is looked at, the lockdown is on record */
-	bool is_executing; /* the program's exec is allowed (listener held) */
+	bool is_executing; /* the program's exec is allowed */
+	bool has_listener; /* and its calls are shown to us */
 	bool is_replied;   /* the agent told the end of the command */
 	bool is_wall_over; /* the wall's first process ended */
 

@@ -31,6 +31,16 @@ static int set_caps(const struct __user_cap_data_struct *data)
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
+bool privs_has(int cap)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return false;
+	return data[CAP_TO_INDEX(cap)].effective & CAP_TO_MASK(cap);
+}
+
 int privs_drop_bounding(void)
 {
 	for (unsigned long cap = 0; cap <= CAP_LIMIT; cap++)

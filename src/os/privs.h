@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* Takes on real, effective and saved ids; supplementary groups are dropped where the kernel lets
@@ -16,6 +17,9 @@ int privs_drop_bounding(void);
  * -errno.
  */
 int privs_drop_caps(void);
+
+/* Is capability `cap` (a CAP_ number) in our effective set? */
+bool privs_has(int cap);
 
 /* PR_SET_NO_NEW_PRIVS. 0 or -errno. */
 int privs_no_new(void);

@@ -19,6 +19,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "os/sys.h"
+#include "os/yama.h"
 
 enum { ARENA_QUOTA = 4 << 20, DEPTH = 64 };
 
@@ -133,7 +134,7 @@ static int fork_child(const struct plan *plan, const struct backend_start *how,
 		      struct launch *launch, struct wall *wall, struct csn_error *err)
 {
 	struct channels channels = CHANNELS_NONE;
-	int r = channels_make(&channels, wall, true);
+	int r = channels_make(&channels, wall, yama_permits(false));
 
 	if (r < 0) {
 		channels_done(&channels);
@@ -197,6 +198,9 @@ static void landlock_probe(struct backend_report *ret_report)
 			 ? ""
 			 : "; before Linux 6.12 (Landlock ABI 6) signals reach other processes "
 			   "of the same user, and a command can end its own run as lost");
+	channels_weaken(ret_report, false,
+			"what programs try is not observed, connect and changes of rights, owners, "
+			"times and attributes are refused");
 }
 
 const struct backend landlock_backend = {

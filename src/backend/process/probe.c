@@ -1,19 +1,23 @@
 /*
  * Can the process wall be built here? Reads the kernel's switches only: a start pays for
- * this, so nothing is tried. What the switches do not tell (a container's seccomp filter)
- * shows when the clone fails, with the same sentences.
+ * this, so nothing is tried but under a foreign AppArmor profile. What the switches do not tell (a
+ * container's seccomp filter) shows when the clone fails, with the same sentences.
  */
 #include "backend/process/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/channels.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "os/landlock.h"
+#include "os/sys.h"
 
 struct kernel_switch {
 	const char *path;
@@ -48,18 +52,52 @@ static bool is_closed(const struct kernel_switch *sw)
 	return str_is(text, sw->closed);
 }
 
-/* Under AppArmor's restriction a loaded profile lifts it: our label then is not "unconfined". */
-static bool has_own_profile(void)
+/* What AppArmor takes us for: "NAME (unconfined)" is the profile of ours that lifts its
+ * restriction, and confines nothing; "NAME (enforce)" a foreign one that confines us; "unconfined"
+ * is none. */
+static void read_label(char *ret_label, size_t size)
 {
 	_cleanup_fd_ int fd = open("/proc/self/attr/apparmor/current", O_RDONLY | O_CLOEXEC);
-	char text[128] = "";
+	ssize_t n = fd < 0 ? 0 : read(fd, ret_label, size - 1);
 
-	return fd >= 0 && read(fd, text, sizeof text - 1) > 0 && !str_starts(text, "unconfined");
+	ret_label[n > 0 ? n : 0] = 0;
+	ret_label[strcspn(ret_label, "\n")] = 0;
+}
+
+static bool has_mode(const char *label, const char *mode)
+{
+	const char *at = strrchr(label, ' ');
+
+	return at && str_is(at + 1, mode);
+}
+
+/* No switch tells whether a foreign profile permits user namespaces, so there one is tried. */
+static bool is_confined(const char *label)
+{
+	pid_t pid;
+
+	if (!has_mode(label, "(enforce)"))
+		return false;
+	pid = sys_clone(CLONE_NEWUSER, NULL, -1);
+	if (pid == 0)
+		_exit(0);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return pid == -EACCES;
+}
+
+static void refuse(struct backend_report *report, const char *cause, const char *fix)
+{
+	report->is_usable = false;
+	report->enforces = 0;
+	snprintf(report->cause, sizeof report->cause, "%s", cause);
+	snprintf(report->fix, sizeof report->fix, "%s", fix);
 }
 
 void process_probe(struct backend_report *ret_report)
 {
 	bool is_root = geteuid() == 0;
+	char label[256];
 
 	*ret_report = (struct backend_report){ .is_usable = true };
 	ret_report->enforces = FEATURE_FS_VIEW | FEATURE_FS_WRITE | FEATURE_FS_HIDE |
@@ -67,18 +105,24 @@ void process_probe(struct backend_report *ret_report)
 			       FEATURE_NET_LOOPBACK | FEATURE_PIDS | FEATURE_SYSCALLS |
 			       FEATURE_PRIVILEGE | FEATURE_IDENTITY | FEATURE_TIME |
 			       FEATURE_OUTPUT | FEATURE_PROCESSES | FEATURE_SCRATCH;
+	read_label(label, sizeof label);
 	for (size_t i = 0; i < ARRAY_SIZE(switches); i++) {
 		if ((is_root && i > 0) || !is_closed(&switches[i]))
 			continue;
-		if (strstr(switches[i].path, "apparmor") && has_own_profile())
-			continue;
-		ret_report->is_usable = false;
-		ret_report->enforces = 0;
-		snprintf(ret_report->cause, sizeof ret_report->cause, "%s", switches[i].cause);
-		snprintf(ret_report->fix, sizeof ret_report->fix, "%s", switches[i].fix);
+		if (strstr(switches[i].path, "apparmor") && *label && !str_is(label, "unconfined"))
+			continue; /* a profile decides, ours or a foreign one */
+		refuse(ret_report, switches[i].cause, switches[i].fix);
+		return;
+	}
+	if (is_confined(label)) {
+		refuse(ret_report, "the AppArmor profile that we run under closes user namespaces",
+		       "Add `userns,` to that profile, or give caisson one of its own: "
+		       "`make install` and tools/setup load it (tools/apparmor)");
 		return;
 	}
 	if (landlock_abi() < LANDLOCK_ABI_FILES)
 		snprintf(ret_report->weaker, sizeof ret_report->weaker,
 			 "this kernel has no Landlock: files are guarded by mounts alone");
+	channels_weaken(ret_report, true,
+			"what programs try is not observed, and connect is refused");
 }

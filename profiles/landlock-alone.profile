@@ -1,0 +1,53 @@
+# landlock-alone - landlock, where nobody can take the listener (kernel.yama.ptrace_scope)
+#
+# As command-alone. Rights, owners, times and attributes are unknown to Landlock and have no
+# read-only mounts to hold them here, so without the monitor nobody may change them.
+
+include landlock       # the same allow-list; a syscall named below replaces all that it says
+listener none          # deny is an errno; no watch may be left
+
+open                   allow on x86_64 # decided by Landlock
+openat                 allow # decided by Landlock
+creat                  allow on x86_64 # decided by Landlock
+rename                 allow on x86_64 # decided by Landlock
+renameat               allow # decided by Landlock
+renameat2              allow # decided by Landlock
+link                   allow on x86_64 # decided by Landlock
+linkat                 allow # decided by Landlock
+symlink                allow on x86_64 # decided by Landlock
+symlinkat              allow # decided by Landlock
+unlink                 allow on x86_64 # decided by Landlock
+unlinkat               allow # decided by Landlock
+rmdir                  allow on x86_64 # decided by Landlock
+mkdir                  allow on x86_64 # decided by Landlock
+mkdirat                allow # decided by Landlock
+mknod                  allow on x86_64 when arg1 & S_IFMT is 0, S_IFREG, S_IFIFO # a file or a FIFO
+mknod                  deny EPERM on x86_64 # a device, a socket or an overlay whiteout
+mknodat                allow when arg2 & S_IFMT is 0, S_IFREG, S_IFIFO # a file or a FIFO
+mknodat                deny EPERM # a device, a socket or an overlay whiteout
+
+chmod                  deny EPERM on x86_64 # the monitor's work, and there is none
+fchmod                 deny EPERM # opened for reading is enough for it
+fchmodat               deny EPERM # the monitor's work, and there is none
+fchmodat2              deny EPERM # the monitor's work, and there is none
+chown                  deny EPERM on x86_64 # the monitor's work, and there is none
+lchown                 deny EPERM on x86_64 # the monitor's work, and there is none
+fchown                 deny EPERM # the monitor's work, and there is none
+fchownat               deny EPERM # the monitor's work, and there is none
+utime                  deny EPERM on x86_64 # the monitor's work, and there is none
+utimes                 deny EPERM on x86_64 # the monitor's work, and there is none
+futimesat              deny EPERM on x86_64 # the monitor's work, and there is none
+utimensat              deny EPERM # the monitor's work, and there is none
+setxattr               deny EPERM # the monitor's work, and there is none
+lsetxattr              deny EPERM # the monitor's work, and there is none
+fsetxattr              deny EPERM # the monitor's work, and there is none
+removexattr            deny EPERM # the monitor's work, and there is none
+lremovexattr           deny EPERM # the monitor's work, and there is none
+fremovexattr           deny EPERM # the monitor's work, and there is none
+
+connect                deny EACCES # a path may be a host process's socket
+truncate               deny EPERM # no right of Landlock's before its ABI 3
+bind                   allow # makes only what Landlock permits
+sendto                 allow # there are no datagram sockets
+sendmsg                allow # as sendto
+sendmmsg               allow # as sendto
