@@ -466,12 +466,11 @@ static int fetch(struct run *run, int *ret_listener)
 	pidfd = sys_pidfd_open(pid);
 	r = pidfd < 0 ? pidfd : sys_pidfd_getfd(pidfd, number);
 	if (r < 0)
-		return csn_fail(
-			&run->error, r, "notify",
-			"cannot take the command's listener (%s): another process's "
-			"descriptors are closed to us here, by a security module or a "
-			"container's filter",
-			errno_name(-r));
+		return csn_fail(&run->error, r, "notify",
+				"cannot take the command's listener (%s): another process's "
+				"descriptors are closed to us here, by a security module or a "
+				"container's filter",
+				errno_name(-r));
 	*ret_listener = r;
 	return 0;
 }

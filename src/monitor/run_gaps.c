@@ -186,8 +186,8 @@ static json_t *no_effect(const struct run *run)
 			add_gap(list, gap->key, gap->why);
 	if (run->plan->observe_reads && run->is_executing && why_no_attempts(run))
 		add_gap(list, "observe", why_no_attempts(run));
-	if (run->plan->network == NETWORK_LOOPBACK && run->is_executing &&
-	    run->backend->has_view && !run->has_listener)
+	if (run->plan->network == NETWORK_LOOPBACK && run->is_executing && run->backend->has_view &&
+	    !run->has_listener)
 		add_gap(list, "network.mode", "connect is refused where its address is not seen");
 	if (run->plan->git_identity && run->env && !has_variable(run, "GIT_AUTHOR_EMAIL="))
 		add_gap(list, "env.git_identity",
