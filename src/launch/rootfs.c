@@ -28,13 +28,14 @@
 enum { COPY_PIECE = 64 << 10 };
 
 /* Where the scratch file system lies: beneath /tmp, its own part, which is attached last. */
-static const char scratch_place[] = "tmp";
+const char rootfs_scratch[] = "tmp";
 static const char parts_dir[] = "run/caisson"; /* empty file, empty folder, overlay layers */
 
 void rootfs_init(struct rootfs *rootfs, uint64_t scratch_bytes)
 {
 	rootfs->count = 0;
 	rootfs->scratch_bytes = scratch_bytes;
+	rootfs->skeleton = (struct rootfs_skeleton){ .fd = -1 };
 }
 
 void rootfs_done(struct rootfs *rootfs)
@@ -44,6 +45,7 @@ void rootfs_done(struct rootfs *rootfs)
 		rootfs->items[i].layer_fd = fd_close(rootfs->items[i].layer_fd);
 	}
 	rootfs->count = 0;
+	rootfs->skeleton.fd = fd_close(rootfs->skeleton.fd);
 }
 
 struct rootfs_item *rootfs_add(struct rootfs *rootfs, enum rootfs_kind kind, const char *at,
@@ -149,16 +151,25 @@ static int resolve(int root_fd, const char *path, uint64_t flags)
 	return sys_openat2(root_fd, path, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }
 
-/* Is `fd` on the new root's own tmpfs or on scratch, where creating a mount point is ours to do?
- * Nothing of the program's is there yet. */
+/*
+ * Is `fd` on the new root's own mount or on scratch, where creating a mount point is ours to do?
+ * Nothing of the program's is there yet. The device would not do for the root: a skeleton may lie
+ * on the same one as the workspace. tests/unit/test_rootfs.c
+ */
 static bool is_ours(int root_fd, int fd)
 {
-	struct stat root, scratch, st;
+	struct statx root, st;
+	struct stat scratch, here;
 
-	if (fstat(root_fd, &root) < 0 || fstat(fd, &st) < 0 ||
-	    fstatat(root_fd, scratch_place, &scratch, AT_SYMLINK_NOFOLLOW) < 0)
-		return false;
-	return st.st_dev == root.st_dev || st.st_dev == scratch.st_dev;
+	if (statx(root_fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &root) < 0 ||
+	    statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 ||
+	    !(root.stx_mask & st.stx_mask & STATX_MNT_ID))
+		return false; /* before Linux 5.8, which has not all calls of this file either */
+	if (st.stx_mnt_id == root.stx_mnt_id)
+		return true;
+	return fstat(fd, &here) == 0 &&
+	       fstatat(root_fd, rootfs_scratch, &scratch, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       here.st_dev == scratch.st_dev;
 }
 
 /* Makes one missing component of a target. */
@@ -251,8 +262,10 @@ static int attach_anywhere(int root_fd, const struct rootfs_item *item, int tree
 			   struct csn_error *err)
 {
 	_cleanup_fd_ int target_fd = -1;
-	int r = make_target(root_fd, item->at, !is_folder(tree_fd), item->mode);
+	int r = 0;
 
+	if (!item->is_ahead)
+		r = make_target(root_fd, item->at, !is_folder(tree_fd), item->mode);
 	if (r < 0)
 		return target_failed(item, r, err);
 	target_fd = resolve(root_fd, item->at, O_PATH | O_NOFOLLOW);
@@ -269,7 +282,9 @@ static int attach_system(int root_fd, const struct rootfs_item *item, int tree_f
 	_cleanup_fd_ int fd = -1;
 	int r = 0;
 
-	if (item->is_file) {
+	if (item->is_ahead) {
+		r = 0;
+	} else if (item->is_file) {
 		fd = openat(root_fd, item->at, O_CREAT | O_EXCL | O_RDONLY | O_CLOEXEC, 0444);
 		r = fd < 0 ? -errno : 0;
 	} else if (mkdirat(root_fd, item->at, item->mode) < 0 && errno != EEXIST) {
@@ -346,7 +361,7 @@ static int attach_tree(int root_fd, struct rootfs_item *item, struct csn_error *
 static int attach_scratch(int root_fd, struct rootfs_item *item, struct csn_error *err)
 {
 	_cleanup_fd_ int scratch_fd =
-		openat(root_fd, scratch_place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		openat(root_fd, rootfs_scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_fd_ int fd = mounts_clone(scratch_fd, item->source);
 
 	if (fd < 0)
@@ -392,6 +407,9 @@ static int freeze(int root_fd, struct rootfs_item *item, struct csn_error *err)
 	return r < 0 ? target_failed(item, r, err) : 0;
 }
 
+/* Overlay's layers, both attached for a moment only. */
+static const char lower_part[] = "run/caisson/lower", layer_part[] = "run/caisson/layer";
+
 static int attach_part(int root_fd, const char *path, int tree_fd)
 {
 	int r = make_target(root_fd, path, false, 0700);
@@ -406,17 +424,17 @@ static int attach_part(int root_fd, const char *path, int tree_fd)
 static int attach_overlay(int root_fd, struct rootfs_item *item, struct csn_error *err)
 {
 	static const struct mounts_option options[] = {
-		{ "lowerdir", "run/caisson/lower" },
+		{ "lowerdir", lower_part },
 		{ "upperdir", "run/caisson/layer/upper" },
 		{ "workdir", "run/caisson/layer/work" },
 		{ "userxattr", NULL },
 		{ 0 },
 	};
 	_cleanup_fd_ int fd = -1;
-	int r = attach_part(root_fd, "run/caisson/lower", item->fd);
+	int r = attach_part(root_fd, lower_part, item->fd);
 
 	if (r >= 0)
-		r = attach_part(root_fd, "run/caisson/layer", item->layer_fd);
+		r = attach_part(root_fd, layer_part, item->layer_fd);
 	if (r < 0 || fchdir(root_fd) < 0)
 		return target_failed(item, r < 0 ? r : -errno, err);
 	fd = mounts_new("overlay", options, BASE_ATTRIBUTES);
@@ -426,8 +444,7 @@ static int attach_overlay(int root_fd, struct rootfs_item *item, struct csn_erro
 				"cannot make a copy-on-write workspace: %m (overlayfs in a user "
 				"namespace needs Linux 5.11 and a file system that takes it)");
 	}
-	if (umount2("run/caisson/lower", MNT_DETACH) < 0 ||
-	    umount2("run/caisson/layer", MNT_DETACH) < 0)
+	if (umount2(lower_part, MNT_DETACH) < 0 || umount2(layer_part, MNT_DETACH) < 0)
 		return target_failed(item, -errno, err);
 	return attach(root_fd, item, fd, err);
 }
@@ -452,30 +469,30 @@ static const maker makers[] = {
 
 /* The file system is attached where one of its own parts will cover it: unmounting it again
  * would wait for the kernel (a grace period, up to a millisecond). */
-static int make_scratch(int root_fd, int scratch_tree)
+static int add_scratch(int root_fd, int scratch_tree)
 {
 	_cleanup_fd_ int fd = -1;
 
-	if (mkdirat(root_fd, scratch_place, 0755) < 0 ||
-	    mounts_attach(scratch_tree, root_fd, scratch_place) < 0)
+	if (mounts_attach(scratch_tree, root_fd, rootfs_scratch) < 0)
 		return -EINVAL;
-	fd = openat(root_fd, scratch_place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = openat(root_fd, rootfs_scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || mkdirat(fd, "tmp", 01777) < 0 || mkdirat(fd, "shm", 01777) < 0 ||
 	    mkdirat(fd, "tmp/home", 0755) < 0)
 		return -errno;
 	return 0;
 }
 
-static int make_parts(int root_fd, int scratch_tree)
+static int make_parts(int root_fd)
 {
 	_cleanup_fd_ int file_fd = -1;
 
 	if (mkdirat(root_fd, "run", 0755) < 0 || mkdirat(root_fd, parts_dir, 0755) < 0 ||
-	    mkdirat(root_fd, "run/caisson/hidden-folder", 0) < 0)
+	    mkdirat(root_fd, "run/caisson/hidden-folder", 0) < 0 ||
+	    mkdirat(root_fd, rootfs_scratch, 0755) < 0)
 		return -errno;
 	file_fd = openat(root_fd, "run/caisson/hidden-file",
 			 O_CREAT | O_EXCL | O_RDONLY | O_CLOEXEC, 0);
-	return file_fd < 0 ? -errno : make_scratch(root_fd, scratch_tree);
+	return file_fd < 0 ? -errno : 0;
 }
 
 static int new_tmpfs(uint64_t bytes, uint64_t inodes)
@@ -498,21 +515,117 @@ static uint64_t inode_limit(uint64_t bytes)
 	return inodes < 1024 ? 1024 : inodes > 1 << 20 ? 1 << 20 : inodes;
 }
 
-static int make_all(struct rootfs *rootfs, int root_fd, struct csn_error *err)
+/* ---- ahead ----------------------------------------------------------------------------- */
+
+bool rootfs_is_mount(const struct rootfs_item *item)
+{
+	static const bool are[] = {
+		[ROOTFS_BIND] = true, [ROOTFS_TREE] = true, [ROOTFS_SCRATCH] = true,
+		[ROOTFS_PROC] = true, [ROOTFS_PTS] = true,  [ROOTFS_OVERLAY] = true,
+	};
+
+	return (size_t)item->kind < ARRAY_SIZE(are) && are[item->kind];
+}
+
+static int fill_item(int tree_fd, struct rootfs_item *item, struct csn_error *err)
+{
+	mode_t mode = item->is_system && item->is_file ? 0444 : item->mode;
+	int r = 0;
+
+	if (item->kind == ROOTFS_OVERLAY) /* as attach_overlay() leaves them */
+		r = make_target(tree_fd, lower_part, false, 0700);
+	if (r >= 0 && item->kind == ROOTFS_OVERLAY)
+		r = make_target(tree_fd, layer_part, false, 0700);
+	if (r < 0 || !item->is_ahead)
+		return r;
+	if (!rootfs_is_mount(item))
+		return makers[item->kind](tree_fd, item, err);
+	r = make_target(tree_fd, item->at, item->is_file, mode);
+	return r < 0 ? target_failed(item, r, err) : 0;
+}
+
+int rootfs_fill(struct rootfs *rootfs, int tree_fd, struct csn_error *err)
+{
+	mode_t mask = umask(0);
+	int r = make_parts(tree_fd);
+
+	if (r < 0)
+		csn_fail(err, r, STAGE, "cannot make the parts of the root");
+	for (size_t i = 0; r >= 0 && i < rootfs->count; i++)
+		r = fill_item(tree_fd, &rootfs->items[i], err);
+	umask(mask);
+	return r;
+}
+
+/* A read-only view of the skeleton, detached; negative: there is none, or it is another one than
+ * the monitor looked at. */
+static int take_skeleton(struct rootfs_skeleton *skeleton)
+{
+	_cleanup_fd_ int fd = -1, tree_fd = -1;
+	struct stat st;
+	int r;
+
+	if (skeleton->fd >= 0)
+		return fd_take(&skeleton->fd);
+	if (!skeleton->path)
+		return -ENOENT;
+	/* By path: a descriptor of the monitor's leads to its mounts, which are not ours to clone.
+	 */
+	fd = open(skeleton->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_dev != skeleton->dev || st.st_ino != skeleton->ino)
+		return -ESTALE;
+	tree_fd = mounts_clone(fd, "");
+	r = tree_fd < 0 ? tree_fd : mounts_set(tree_fd, BASE_ATTRIBUTES | MOUNT_ATTR_RDONLY);
+	return r < 0 ? r : fd_take(&tree_fd);
+}
+
+/* ---- all of it ------------------------------------------------------------------------- */
+
+/* In a skeleton? Then it is made; or was not there a moment ago, and its place is not either. */
+static bool is_settled(const struct rootfs_item *item)
+{
+	if (item->is_ahead)
+		return !rootfs_is_mount(item);
+	return item->is_system && item->is_optional;
+}
+
+static int make_all(struct rootfs *rootfs, int root_fd, bool is_skeletal, struct csn_error *err)
 {
 	for (size_t i = 0; i < rootfs->count; i++) {
 		struct rootfs_item *item = &rootfs->items[i];
-		int r = makers[item->kind](root_fd, item, err);
+		int r;
 
+		item->is_ahead &= is_skeletal;
+		if (is_skeletal && is_settled(item))
+			continue;
+		r = makers[item->kind](root_fd, item, err);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
+static int make_root(struct rootfs *rootfs, int root_fd, bool is_skeletal, struct csn_error *err)
+{
+	_cleanup_fd_ int scratch_tree =
+		new_tmpfs(rootfs->scratch_bytes, inode_limit(rootfs->scratch_bytes));
+	int r = scratch_tree;
+
+	if (r >= 0 && !is_skeletal)
+		r = make_parts(root_fd);
+	if (r >= 0)
+		r = add_scratch(root_fd, scratch_tree);
+	if (r < 0)
+		return csn_fail(err, r, STAGE, "cannot make the parts of the root");
+	return make_all(rootfs, root_fd, is_skeletal, err);
+}
+
 int rootfs_enter(struct rootfs *rootfs, struct csn_error *err)
 {
-	_cleanup_fd_ int root_tree = -1, scratch_tree = -1, root_fd = -1;
+	_cleanup_fd_ int root_tree = -1, root_fd = -1;
+	bool is_skeletal;
 	int r;
 
 	for (size_t i = 0; i < rootfs->count; i++) {
@@ -521,22 +634,23 @@ int rootfs_enter(struct rootfs *rootfs, struct csn_error *err)
 			return r;
 	}
 	umask(0);
-	root_tree = new_tmpfs(4 << 20, 8192);
-	scratch_tree = new_tmpfs(rootfs->scratch_bytes, inode_limit(rootfs->scratch_bytes));
-	if (root_tree < 0 || scratch_tree < 0)
+	root_tree = take_skeleton(&rootfs->skeleton);
+	is_skeletal = root_tree >= 0;
+	if (!is_skeletal)
+		root_tree = new_tmpfs(4 << 20, 8192);
+	if (root_tree < 0)
 		return csn_fail(err, -EIO, STAGE, "cannot make a tmpfs");
 	/* Any folder would do: what it hides was cloned above. */
 	if (mounts_attach(root_tree, AT_FDCWD, "/usr") < 0)
 		return csn_fail(err, -EIO, STAGE, "cannot attach the new root: %m");
 	root_fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	r = root_fd < 0 ? -errno : make_parts(root_fd, scratch_tree);
-	if (r < 0)
-		return csn_fail(err, r, STAGE, "cannot make the parts of the root");
-	r = make_all(rootfs, root_fd, err);
+	if (root_fd < 0)
+		return csn_fail(err, -errno, STAGE, "cannot open the new root: %m");
+	r = make_root(rootfs, root_fd, is_skeletal, err);
 	if (r < 0)
 		return r;
 	r = mounts_pivot(root_fd);
-	if (r >= 0)
+	if (r >= 0 && !is_skeletal)
 		r = mounts_set_one(AT_FDCWD, "/", BASE_ATTRIBUTES | MOUNT_ATTR_RDONLY);
 	umask(022);
 	return r < 0 ? csn_fail(err, r, STAGE, "cannot enter the new root: %m") : 0;

@@ -12,6 +12,10 @@
  *
  * A mount point is created only on the new root's own tmpfs. One that would have to be
  * created in a host folder is refused: no placeholder is ever left on the host.
+ *
+ * Making some 80 names takes longer than all mounts, and they are the same in nearly every run.
+ * So the root may be a read-only view of a skeleton instead: a folder of the monitor's that
+ * rootfs_fill() filled before, with all that can be made ahead. What is inside is the same.
  */
 #pragma once
 
@@ -46,7 +50,8 @@ struct rootfs_item {
 	enum rootfs_kind kind;
 	bool is_optional;    /* a missing source is skipped */
 	bool is_system;      /* its parent is a folder of the new root's own: no need to look */
-	bool is_file;        /* of a system item: the mount point is a file */
+	bool is_file;        /* of one that is system or ahead: the mount point is a file */
+	bool is_ahead;       /* a skeleton has it, or its mount point */
 	const char *at;      /* beneath the root, without a leading '/' */
 	const char *source;  /* borrowed */
 	const char *layer;   /* OVERLAY: host folder with upper/ and work/ */
@@ -56,11 +61,23 @@ struct rootfs_item {
 	mode_t mode;
 };
 
+/* The folder to take a view of. Whatever is wrong with it, a tmpfs does instead. */
+struct rootfs_skeleton {
+	const char *path; /* borrowed; NULL: none, or `fd` */
+	dev_t dev;        /* what must be found there */
+	ino_t ino;
+	int fd; /* a read-only, detached clone, made by the monitor; -1: none */
+};
+
 struct rootfs {
 	struct rootfs_item items[ROOTFS_ITEMS];
 	size_t count;
 	uint64_t scratch_bytes;
+	struct rootfs_skeleton skeleton;
 };
+
+/* Beneath this name of the root the scratch file system lies from the start. */
+extern const char rootfs_scratch[];
 
 /* An empty list; scratch of that size. */
 void rootfs_init(struct rootfs *rootfs, uint64_t scratch_bytes);
@@ -74,6 +91,15 @@ void rootfs_done(struct rootfs *rootfs);
  */
 struct rootfs_item *rootfs_add(struct rootfs *rootfs, enum rootfs_kind kind, const char *at,
 			       const char *source);
+
+/* Is it attached, and may hide what is beneath its place? Not so the covers of single names. */
+bool rootfs_is_mount(const struct rootfs_item *item);
+
+/*
+ * Makes in the empty folder `tree_fd` whatever items that are ahead need: themselves, or an empty
+ * mount point. Runs in the monitor; modes do not depend on the umask. 0 or -errno with a sentence.
+ */
+int rootfs_fill(struct rootfs *rootfs, int tree_fd, struct csn_error *err);
 
 /* Builds the tree and makes it the root of the calling process. 0 or -errno with a sentence. */
 int rootfs_enter(struct rootfs *rootfs, struct csn_error *err);

@@ -413,6 +413,124 @@ static void beneath_a_file(void)
 	CHECK(rootfs_enter(&rootfs, &err) == -ENOTDIR && strstr(err.text, "/workspace/file/in"));
 }
 
+/* ---- with a skeleton ---------------------------------------------------------------------- */
+
+/* Fills /mnt/tree for the items so far and notes it; it lies on the file system of /mnt/host. */
+static void use_skeleton(void)
+{
+	int fd;
+	struct stat st;
+
+	for (size_t i = 0; i < rootfs.count; i++)
+		rootfs.items[i].is_ahead = !str_starts(rootfs.items[i].at, "workspace/") &&
+					   rootfs.items[i].kind != ROOTFS_COVER;
+	CHECK(mkdir("tree", 0755) == 0);
+	fd = open("tree", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CHECK(fd >= 0 && fstat(fd, &st) == 0);
+	umask(077);
+	if (rootfs_fill(&rootfs, fd, &err) < 0)
+		printf("# %s\n", err.text);
+	CHECK(umask(022) == 077);
+	close(fd);
+	rootfs.skeleton = (struct rootfs_skeleton){ "/mnt/tree", st.st_dev, st.st_ino, -1 };
+}
+
+static void add_some(void)
+{
+	add(ROOTFS_FOLDER, "etc", "")->is_system = true;
+	add(ROOTFS_FILE, "etc/hostname", "caisson\n");
+	add(ROOTFS_LINK, "bin", "usr/bin");
+	add(ROOTFS_COPY, "etc/copy", "/mnt/host/file");
+	add_bind("workspace", "/mnt/host", true);
+	add_bind("somewhere/else/file", "/mnt/other/precious", false);
+	rootfs.items[rootfs.count - 1].is_file = true;
+	add_scratch();
+	add(ROOTFS_COVER, "workspace/.env", "");
+}
+
+static void check_some(mode_t type)
+{
+	struct statvfs fs;
+	struct stat st;
+
+	CHECK_STR(get_text("/etc/hostname"), "caisson\n");
+	CHECK_STR(get_text("/etc/copy"), "of the host");
+	CHECK_STR(get_text("/workspace/dir/config"), "of the host");
+	CHECK_STR(get_text("/workspace/.env"), "");
+	CHECK_STR(get_text("/somewhere/else/file"), "of the host");
+	CHECK(stat("/somewhere", &st) == 0 && st.st_mode == (type | 0755));
+	CHECK(stat("/etc/hostname", &st) == 0 && (st.st_mode & 07777) == 0444);
+	CHECK(try_open("/new", O_WRONLY | O_CREAT) == EROFS);
+	CHECK(try_open("/etc/hostname", O_WRONLY) == EROFS);
+	CHECK(try_open("/run/caisson/hidden-file", O_WRONLY) == EROFS);
+	CHECK(try_open("/workspace/new", O_WRONLY | O_CREAT) == 0);
+	CHECK(try_open("/tmp/new", O_WRONLY | O_CREAT) == 0);
+	CHECK(statvfs("/", &fs) == 0);
+	CHECK((fs.f_flag & (ST_NOSUID | ST_NODEV)) == (ST_NOSUID | ST_NODEV));
+	CHECK(exists("/tmp/home") && !exists("/mnt") && umask(0) == 022);
+}
+
+static void skeleton(void)
+{
+	int tree;
+
+	start();
+	add_some();
+	use_skeleton();
+	CHECK(exists("tree/bin") && exists("tree/workspace") && exists("tree/proc") == false);
+	put_text("tree/mark", "");
+	tree = open("tree", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	enter();
+	check_some(S_IFDIR);
+	CHECK(exists("/mark"));
+	CHECK(faccessat(tree, "new", F_OK, 0) < 0 && faccessat(tree, "tmp/new", F_OK, 0) < 0);
+}
+
+/* Another folder than the one that was looked at is none. */
+static void skeleton_exchanged(void)
+{
+	start();
+	add_some();
+	use_skeleton();
+	put_text("tree/mark", "");
+	CHECK(rename("tree", "old") == 0 && mkdir("tree", 0755) == 0);
+	put_text("tree/mark", "");
+	enter();
+	check_some(S_IFDIR);
+	CHECK(!exists("/mark"));
+}
+
+/* The workspace lies on the skeleton's file system; it is not the root's own for that. */
+static void skeleton_beside_the_workspace(void)
+{
+	start();
+	add_some();
+	add_bind("workspace/missing", "/mnt/other", false);
+	use_skeleton();
+	CHECK(rootfs_enter(&rootfs, &err) == -EXDEV);
+	CHECK(strstr(err.text, "create it in the host folder"));
+	CHECK(!exists("/mnt/host/missing") && !exists("/mnt/tree/workspace/missing"));
+}
+
+/* What came after the look has no place, and needs none. */
+static void skeleton_and_latecomers(void)
+{
+	struct rootfs_item *item;
+
+	start();
+	add_some();
+	item = add(ROOTFS_BIND, "etc/late", "/mnt/other");
+	item->is_optional = item->is_system = true;
+	item = add(ROOTFS_COPY, "etc/late-copy", "/mnt/host/file");
+	item->is_optional = item->is_system = true;
+	rootfs.count -= 2;
+	use_skeleton();
+	rootfs.count += 2;
+	enter();
+	check_some(S_IFDIR);
+	CHECK(!exists("/etc/late") && !exists("/etc/late-copy"));
+}
+
 /* ---- the list ---------------------------------------------------------------------------------
  */
 
@@ -451,6 +569,9 @@ AS_BOTH(pins)
 AS_BOTH(link_on_the_way)
 AS_BOTH(link_at_the_end)
 AS_BOTH(missing_in_host_folder)
+AS_BOTH(skeleton)
+AS_BOTH(skeleton_exchanged)
+AS_BOTH(skeleton_beside_the_workspace)
 
 static const struct tap_test tests[] = {
 	BOTH_ROWS(items, "folders, files, links, copies and views"),
@@ -470,6 +591,11 @@ static const struct tap_test tests[] = {
 	{ "what is there is a mount point", present_in_host_folder },
 	{ "a path that is too long is refused", places_that_are_not },
 	{ "nothing is mounted beneath a file", beneath_a_file },
+	BOTH_ROWS(skeleton, "a skeleton shows the same, and stays as it is"),
+	BOTH_ROWS(skeleton_exchanged, "another folder in its place is no skeleton"),
+	BOTH_ROWS(skeleton_beside_the_workspace,
+		  "beside a skeleton nothing is made in host folders"),
+	{ "what came after the skeleton is left out", skeleton_and_latecomers },
 	{ "the list is bounded, its descriptors are closed", list_is_bounded },
 	{ "items are read-only until they are told", defaults_are_narrow },
 };
