@@ -15,6 +15,7 @@
 
 #include "audit/files.h"
 #include "audit/list.h"
+#include "audit/roots.h"
 #include "audit/tree.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -101,6 +102,7 @@ int record_retain(int root_fd, const struct retention *bounds, struct csn_error 
 	size_t count;
 
 	finish_gone(root_fd);
+	roots_sweep(root_fd);
 	r = list_ids(root_fd, &ids, &count);
 	if (r < 0)
 		return files_fail(err, r, "read", "the run root");

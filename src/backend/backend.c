@@ -177,4 +177,5 @@ void wall_done(struct wall *wall)
 	wall->listeners = fd_close(wall->listeners);
 	wall->failure = fd_close(wall->failure);
 	wall->life = fd_close(wall->life);
+	wall->skeleton = fd_close(wall->skeleton);
 }

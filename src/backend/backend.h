@@ -34,15 +34,17 @@ struct wall {
 		   */
 	int failure;      /* a struct csn_error arrives here when a lockdown step fails, end of file
 			     otherwise */
+	int skeleton;     /* holds the lock of what the root is a view of; -1: none */
 	uid_t kernel_uid; /* the uid behind the sandbox, as the host sees it */
 	uint64_t enforces;
 };
 
 /* No wall yet: every descriptor is -1. */
-#define WALL_NONE                                                                                \
-	(struct wall)                                                                            \
-	{                                                                                        \
-		.pid = -1, .pidfd = -1, .stream = -1, .listeners = -1, .life = -1, .failure = -1 \
+#define WALL_NONE                                                                                 \
+	(struct wall)                                                                             \
+	{                                                                                         \
+		.pid = -1, .pidfd = -1, .stream = -1, .listeners = -1, .life = -1, .failure = -1, \
+		.skeleton = -1                                                                    \
 	}
 
 struct backend_start {
@@ -52,6 +54,7 @@ struct backend_start {
 	const char *const
 		*toolchains;     /* absolute host folders, shown read-only at their own path */
 	const char *scratch_dir; /* host folder for scratch where the wall has no view of its own */
+	const char *run_root;    /* absolute; where walls may keep what many runs share, NULL */
 	const char *cow_dir;     /* absolute host folder for upper/ and work/, NULL without cow */
 	int agent_fd;            /* the agent's executable, opened O_PATH|O_CLOEXEC */
 	bool has_tty;            /* the command will run on a terminal */

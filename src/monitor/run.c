@@ -363,6 +363,7 @@ static int start_wall(struct run *run)
 		.frozen = (const char *const *)run->protect.frozen,
 		.toolchains = run->toolchains,
 		.scratch_dir = run->scratch_dir[0] ? run->scratch_dir : NULL,
+		.run_root = run->setup->run_root,
 		.cow_dir = run->cow_dir[0] ? run->cow_dir : NULL,
 		.data_bytes = limits_data_bytes(&run->limits),
 		.has_tty = run->setup->tty_fd >= 0,

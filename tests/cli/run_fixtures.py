@@ -165,7 +165,7 @@ class Box:
         """The folder of one run's record: the only one, unless named."""
         if run_id:
             return self.runs / run_id
-        found = [path for path in self.runs.iterdir() if path.is_dir()]
+        found = [path for path in self.runs.iterdir() if path.is_dir() and path.name[0] != "."]
         assert len(found) == 1, found
         return found[0]
 

@@ -305,7 +305,7 @@ def test_two_runs_at_once_in_one_root(box):
     started = [box.start("sh", "-c", f"sleep 0.2; echo {n}", result=False) for n in range(8)]
     outs = [process.communicate(timeout=30) for process in started]
     assert sorted(int(out) for out, _ in outs) == list(range(8)), outs
-    ids = [path.name for path in box.runs.iterdir() if path.is_dir()]
+    ids = [path.name for path in box.runs.iterdir() if path.is_dir() and path.name[0] != "."]
     assert len(ids) == 8
     for run_id in ids:
         assert box.cli("runs", "verify", run_id).status == 0

@@ -77,6 +77,8 @@ class Case:
         self.runs = base / "runs"
         for folder in (self.home, self.ws, self.outside):
             folder.mkdir()
+        self.runs.mkdir(mode=0o700)  # there: so the first run has a skeleton for a root, as most have
+        self.more_flags = []  # of every run
         shutil.copytree(native, self.ws / "attack")
         self.env = {"HOME": str(self.home), "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
         self.groups, self.pass_fds, self.cleanups = [], (), []
@@ -110,7 +112,7 @@ class Case:
         return self.spawn("/usr/bin/sleep", "300", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
     def argv(self, flags, command):
-        flags = [str(flag) for flag in flags]
+        flags = [str(flag) for flag in [*flags, *self.more_flags]]
         common = ["--run-dir", str(self.runs), "--result", str(self.base / "result.json")]
         if self.wall == "landlock":
             flags = ["--policy", str(self.lend(flags)), *flags]

@@ -1,18 +1,22 @@
 """Reads where on the host the folders inside come from.
 
 Would gain: names of the caller's folders: his account, his projects; not what is in them.
+
+The run root is named where the root is a view of a skeleton that lies in it (SECURITY.md); its records are not.
 """
+import re
+
 from inside import attempt, main
 
 
-def names(path, file):
+def names(pattern, file):
     with open(f"/proc/self/{file}") as table:
-        return path in table.read()
+        return bool(re.search(pattern, table.read()))
 
 
 def attack(path):
-    attempt("the workspace's host path", names, path, "mountinfo")
-    attempt("the layer's or record's", names, "/runs/", "mountinfo")
+    attempt("the workspace's host path", names, re.escape(path), "mountinfo")
+    attempt("the layer's or record's", names, "/runs/[^.]", "mountinfo")
 
 
 def host(case):

@@ -7,6 +7,8 @@ import pytest
 from behind import HERE, PYTHON, TOP, attacks, module_of
 from verdicts import VERDICTS, WALLS, verdict_of
 
+BARE = ["descriptors", "devices", "hidden_files_rw", "host_files", "mount_calls", "mount_symlink", "mount_table",
+        "namespaces", "proc_links", "proc_machine", "protected_names", "symlinks_out", "system_files", "workspace_ro"]
 NOWHERE = {"ENOENT", "ENODEV", "ENXIO", "ESRCH", "ENOTDIR", "ECONNREFUSED", None}
 
 
@@ -64,6 +66,26 @@ def test_attack(attack, case, request):
     if verdict.broken:
         request.node.add_marker(pytest.mark.xfail(reason=verdict.broken, strict=True))
     judge(perform(case, attack), verdict)
+
+
+def bare_cases():
+    for attack in BARE:
+        for who in ("root", "user"):
+            yield pytest.param(attack, ("process", who), id=f"{attack}-{who}")
+
+
+@pytest.mark.parametrize("attack, case", bare_cases(), indirect=["case"])
+def test_attack_on_a_bare_root(attack, case):
+    """Without a record there is no skeleton: the root is a file system of its own."""
+    case.more_flags = ["--no-record"]
+    judge(perform(case, attack), verdict_of(attack, case.wall, case.who))
+    assert not (case.runs / ".roots").exists()
+
+
+@pytest.mark.parametrize("case", [("process", "root"), ("process", "user")], indirect=True, ids=["root", "user"])
+def test_most_attacks_meet_a_skeleton(case):
+    run = case.run([], ["/usr/bin/cat", "/proc/self/mountinfo"])
+    assert any("/.roots/" in line.split()[3] and line.split()[4] == "/" for line in run.out.splitlines()), run
 
 
 def test_every_attack_is_in_the_table():

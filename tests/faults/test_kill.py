@@ -358,7 +358,7 @@ def test_random_kills_of_the_monitor(watched, policy):
     seed = random.randrange(1 << 32)
     rounds(watched, [(None, signal.SIGKILL)] * 3 + [(None, signal.SIGTERM), (None, signal.SIGINT)], policy, seed)
     listed = json.loads(watched.cli("runs", "ls", "--json").out)
-    recorded = [path.name for path in watched.runs.iterdir() if path.is_dir()]
+    recorded = [path.name for path in watched.runs.iterdir() if path.is_dir() and path.name[0] != "."]
     assert sorted(run["run_id"] for run in listed) == sorted(recorded)
     assert {run["status"] for run in listed} <= {"lost", "finished"}, listed
 

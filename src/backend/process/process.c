@@ -30,6 +30,7 @@
 
 #include "backend/channels.h"
 #include "backend/process/netns.h"
+#include "backend/process/skeleton.h"
 #include "backend/process/tree.h"
 #include "base/fd.h"
 #include "launch/launch.h"
@@ -141,6 +142,7 @@ static int prepare(const struct plan *plan, const struct backend_start *how, str
 		   struct wall *wall, struct csn_error *err)
 {
 	struct launch *launch = calloc(1, sizeof *launch);
+	struct tree tree;
 	int r;
 
 	start->launch = launch;
@@ -151,9 +153,11 @@ static int prepare(const struct plan *plan, const struct backend_start *how, str
 		if (start->userns_fd < 0)
 			return start->userns_fd;
 	}
-	r = tree_plan(&(struct tree){ plan, how, &start->arena, start->userns_fd }, launch, err);
+	tree = (struct tree){ plan, how, &start->arena, start->userns_fd };
+	r = tree_plan(&tree, launch, err);
 	if (r < 0)
 		return r;
+	wall->skeleton = skeleton_use(&tree, &launch->rootfs);
 	r = channels_make(&start->channels, wall, true);
 	if (r < 0 || pipe2(start->sync, O_CLOEXEC) < 0 ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, start->netns) < 0)
