@@ -10,7 +10,13 @@
 #include "audit/dump.h"
 #include "base/str.h"
 
-enum { ESCAPE_MAX = 64 << 20, LINE_BYTES = 64 << 10, MIN_COLUMNS = 40, DEFAULT_COLUMNS = 96 };
+enum {
+	ESCAPE_MAX = 64 << 20,
+	LINE_BYTES = 64 << 10,
+	MIN_COLUMNS = 40,
+	DEFAULT_COLUMNS = 96,
+	MAX_COLUMNS = 100
+};
 
 /* Length of the UTF-8 sequence at `at`, its code point in *ret_code; 0 if it is none. */
 static size_t decode(const unsigned char *at, size_t size, unsigned *ret_code)
@@ -142,16 +148,16 @@ void out_wrap(FILE *file, const char *text, int indent, int width)
 	}
 }
 
-/* Columns of a terminal; 0: it is none. */
+/* Columns of a terminal, as many as are good to read; 0: it is none. */
 static int columns_of(FILE *file)
 {
 	struct winsize size = { 0 };
 
 	if (!isatty(fileno(file)))
 		return 0;
-	return ioctl(fileno(file), TIOCGWINSZ, &size) < 0 || size.ws_col < MIN_COLUMNS
-		       ? DEFAULT_COLUMNS
-		       : size.ws_col;
+	if (ioctl(fileno(file), TIOCGWINSZ, &size) < 0 || size.ws_col < MIN_COLUMNS)
+		return DEFAULT_COLUMNS;
+	return size.ws_col > MAX_COLUMNS ? MAX_COLUMNS : size.ws_col;
 }
 
 void out_wrap_text(FILE *file, const char *label, const char *text, int indent)

@@ -11,12 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "cli/cow.h"
 #include "cli/out.h"
 #include "cli/runs.h"
 
-enum { SHOWN = 5 };
+enum { SHOWN = 5, GROUP_NAMES = 3, HIDDEN_NAMES = 3, INDENT = 2, LINE_MAX_BYTES = 64 << 10 };
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -32,11 +34,15 @@ static bool is_shown(const struct cli *cli)
 
 /*
  * An end that was not the command's own is said wherever stderr goes: a bare 137 says nothing. A
- * signal is the command's own, and told to a person as a shell would.
+ * signal is the command's own, and told to a person as a shell would. A reader who has enough, as
+ * head(1), is no news to anybody.
  */
-static bool is_ending_said(const struct cli *cli, const char *reason)
+static bool is_ending_said(const struct cli *cli, const json_t *end)
 {
-	if (str_is(reason, "exited") || str_is(reason, "start_failed"))
+	const char *reason = text_of(end, "reason");
+
+	if (str_is(reason, "exited") || str_is(reason, "start_failed") ||
+	    (str_is(reason, "cancelled") && str_is(text_of(end, "signal_name"), "SIGPIPE")))
 		return cli->options.verbose && is_shown(cli);
 	return str_is(reason, "signaled") ? is_shown(cli) : !cli->options.quiet;
 }
@@ -44,27 +50,34 @@ static bool is_ending_said(const struct cli *cli, const char *reason)
 static void print_ending(const struct cli *cli, const json_t *result)
 {
 	const json_t *usage = json_object_get(result, "usage");
-	const char *reason = text_of(json_object_get(result, "termination"), "reason");
+	const json_t *termination = json_object_get(result, "termination");
 	double wall = json_number_value(json_object_get(usage, "wall_ms"));
-	char end[64];
+	char end[96];
 
-	if (!is_ending_said(cli, reason))
+	if (!is_ending_said(cli, termination))
 		return;
+	fprintf(stderr, "%scaisson:%s ", out_color(cli, stderr, OUT_BOLD), out_plain(cli, stderr));
+	if (run_describe_stop(result, end, sizeof end)) {
+		fprintf(stderr, "%s\n", end);
+		return;
+	}
 	run_describe_end(result, end, sizeof end);
-	fprintf(stderr, "%scaisson:%s ended: %s after %.2f s\n", out_color(cli, stderr, OUT_BOLD),
-		out_plain(cli, stderr), end, wall / 1000.0);
+	fprintf(stderr, "ended: %s after %.2f s\n", end, wall / 1000.0);
 }
 
-static void print_violation(const struct cli *cli, const json_t *violation)
+static void print_violation(const json_t *violation)
 {
 	json_int_t count = json_integer_value(json_object_get(violation, "count"));
+	_cleanup_buf_ struct buf label;
 
-	fprintf(stderr, "  %s%s%s ", out_color(cli, stderr, OUT_YELLOW),
-		text_of(violation, "event"), out_plain(cli, stderr));
-	if (count > 1)
-		fprintf(stderr, "(%lld times) ", (long long)count);
-	out_text(stderr, text_of(violation, "say"));
-	fputc('\n', stderr);
+	buf_init(&label, LINE_MAX_BYTES);
+	/* The kind of event is one of our own words, but the texts of a result are data. */
+	if (out_escape(&label, text_of(violation, "event"), strlen(text_of(violation, "event")),
+		       false) < 0 ||
+	    (count > 1 && buf_printf(&label, " (%lld times)", (long long)count) < 0) ||
+	    !buf_text(&label))
+		return;
+	out_wrap_text(stderr, buf_text(&label), text_of(violation, "say"), INDENT);
 }
 
 /* What kind of fact: an attempt, a bound that was met, or what our own sentence told already. */
@@ -89,26 +102,215 @@ static void print_counts(const struct cli *cli, size_t attempts, size_t bounds)
 	fputc('\n', stderr);
 }
 
+/* What several denials of one kind are called together. The first row that fits counts. */
+static const struct group {
+	const char *event, *rule; /* how the rule starts */
+	const char *words;        /* after their number */
+	const char *what;         /* of the detail: what tells one from another */
+} groups[] = {
+	{ "FilesystemWriteViolation", "workspace.mode: ro,",
+	  "writes to hidden or protected names of the read-only workspace denied", "path" },
+	{ "FilesystemWriteViolation", "workspace.mode: ro",
+	  "writes to the read-only workspace denied", "path" },
+	{ "FilesystemWriteViolation", "workspace.hide", "writes to hidden files denied", "path" },
+	{ "FilesystemWriteViolation", "workspace.protect", "writes to protected names denied",
+	  "path" },
+	{ "FilesystemWriteViolation", "mounts:", "writes to read-only mounts denied", "path" },
+	{ "FilesystemWriteViolation", "built-in: read-only root",
+	  "writes outside the writable places denied", "path" },
+	{ "FilesystemReadViolation", "workspace.hide", "reads of hidden files denied", "path" },
+	{ "FilesystemReadViolation", "built-in:", "reads of what is not shown denied", "path" },
+	{ "NetworkAccessViolation", "", "attempts to reach names or addresses denied", "address" },
+	{ "SyscallViolation", "", "system calls denied", "syscall" },
+};
+
+static const struct group *group_of(const json_t *violation)
+{
+	if (kind_of(violation) != KIND_ATTEMPT)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
+		if (str_is(text_of(violation, "event"), groups[i].event) &&
+		    str_starts(text_of(violation, "rule"), groups[i].rule))
+			return &groups[i];
+	return NULL;
+}
+
+/* What was meant: a path as the command may call it, a name, an address. */
+static const char *name_of(const json_t *result, const json_t *violation, const struct group *group)
+{
+	const json_t *detail = json_object_get(violation, "detail"), *mount;
+	const char *text = text_of(detail, group->what), *host = text_of(detail, "host");
+	size_t i;
+
+	if (str_is(group->what, "address"))
+		return *host ? host : text;
+	if (!str_is(group->what, "path"))
+		return text;
+	text = run_blamed_path(result, violation);
+	json_array_foreach(json_object_get(result, "mounts"), i, mount)
+		if (json_is_true(json_object_get(mount, "workspace")) &&
+		    path_is_beneath(text, text_of(mount, "at")))
+			return path_tail(text, text_of(mount, "at"));
+	return text;
+}
+
+static bool has_text(const json_t *list, const char *text)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(list, i, item)
+		if (str_is(json_string_value(item), text))
+			return true;
+	return false;
+}
+
+/* What would permit all of a group: as each of its sentences ends. */
+static const char *advice_of(const json_t *result, const json_t *violation)
+{
+	const char *say = text_of(violation, "say"), *at = strstr(say, "; "), *next;
+	bool has_file = *text_of(json_object_get(result, "policy"), "path");
+
+	if (str_is(text_of(violation, "rule"), "workspace.mode: ro"))
+		return has_file ? "--cow lends a copy of it, `caisson policy set "
+				  "workspace.mode=rw` the folder"
+				: "--rw or --cow lends it";
+	while (at && (next = strstr(at + 2, "; ")))
+		at = next;
+	return at ? at + 2 : "";
+}
+
+/* "12 writes to the read-only workspace denied: f1, f2, f3, …; --rw or --cow lends it" */
+static void print_group(const json_t *result, const json_t *first, const struct group *group)
+{
+	const json_t *list = json_object_get(result, "violations"), *violation;
+	json_t *names = json_array();
+	char label[128], text[LINE_MAX_BYTES / 8], shown[LINE_MAX_BYTES / 16];
+	const char *advice = advice_of(result, first);
+	json_int_t count = 0;
+	size_t i;
+
+	json_array_foreach(list, i, violation) {
+		if (group_of(violation) != group)
+			continue;
+		count += json_integer_value(json_object_get(violation, "count"));
+		if (!has_text(names, name_of(result, violation, group)))
+			json_array_append_new(names,
+					      json_string(name_of(result, violation, group)));
+	}
+	run_list_texts(names, GROUP_NAMES, shown, sizeof shown);
+	snprintf(label, sizeof label, "%lld %s", (long long)count, group->words);
+	snprintf(text, sizeof text, "%s%s%s", shown, *advice ? "; " : "", advice);
+	out_wrap_text(stderr, label, text, INDENT);
+	json_decref(names);
+}
+
+/* Has its group a denial before it? What has no group is a kind of its own. */
+static bool is_first_of_group(const json_t *list, const json_t *violation)
+{
+	const struct group *group = group_of(violation);
+	const json_t *other;
+	size_t i;
+
+	json_array_foreach(list, i, other) {
+		if (!group || other == violation)
+			return true;
+		if (group_of(other) == group)
+			return false;
+	}
+	return true;
+}
+
+static size_t count_group(const json_t *list, const struct group *group)
+{
+	const json_t *other;
+	size_t i, count = 0;
+
+	json_array_foreach(list, i, other)
+		count += group_of(other) == group;
+	return count;
+}
+
+/* One line for a denial, or for the group that it is the first of. False: told already. */
+static bool print_line_of(const json_t *result, const json_t *violation)
+{
+	const json_t *list = json_object_get(result, "violations");
+	const struct group *group = group_of(violation);
+
+	if (!is_first_of_group(list, violation))
+		return false;
+	if (!group || count_group(list, group) == 1)
+		print_violation(violation);
+	else
+		print_group(result, violation, group);
+	return true;
+}
+
 static void print_violations(const struct cli *cli, const struct run_outcome *outcome)
 {
 	const json_t *list = json_object_get(outcome->result, "violations"), *violation;
-	size_t counts[] = { 0, 0, 0 }, total, shown = 0, i;
+	size_t counts[] = { 0, 0, 0 }, shown = 0, i;
+	bool is_more = false;
 
 	json_array_foreach(list, i, violation)
-		counts[kind_of(violation)]++;
-	total = counts[KIND_ATTEMPT] + counts[KIND_BOUND];
-	if (total == 0)
+		counts[kind_of(violation)] += is_first_of_group(list, violation);
+	if (counts[KIND_ATTEMPT] + counts[KIND_BOUND] == 0)
 		return;
 	print_counts(cli, counts[KIND_ATTEMPT], counts[KIND_BOUND]);
-	json_array_foreach(list, i, violation)
-		if (shown < SHOWN && kind_of(violation) != KIND_TOLD) {
-			print_violation(cli, violation);
-			shown++;
-		}
+	json_array_foreach(list, i, violation) {
+		if (kind_of(violation) == KIND_TOLD)
+			continue;
+		if (shown < SHOWN)
+			shown += print_line_of(outcome->result, violation);
+		else
+			is_more = true;
+	}
 	if (outcome->is_recorded)
 		fprintf(stderr, "  %s: caisson why %s\n",
-			total > shown ? "more, and the rules" : "the rules behind them",
-			outcome->run_id);
+			is_more ? "more, and the rules" : "the rules behind them", outcome->run_id);
+}
+
+/* A command that failed may have missed what was kept from it. */
+static void print_kept(const struct cli *cli, const struct run_outcome *outcome)
+{
+	const json_t *hidden = json_object_get(outcome->result, "hidden");
+	const json_t *end = json_object_get(outcome->result, "termination");
+	char text[RUN_HIDDEN_TEXT];
+
+	if (!str_is(text_of(end, "reason"), "exited") || outcome->status == 0 ||
+	    json_array_size(hidden) == 0)
+		return;
+	run_list_texts(hidden, HIDDEN_NAMES, text, sizeof text);
+	fprintf(stderr, "%scaisson:%s hidden from it: ", out_color(cli, stderr, OUT_BOLD),
+		out_plain(cli, stderr));
+	out_text(stderr, text);
+	fputs("; see workspace.hide\n", stderr);
+}
+
+/* What a copy-on-write workspace holds now, and the commands that work on it. */
+static void print_copy(const struct cli *cli, const struct run_outcome *outcome)
+{
+	_cleanup_cow_ struct cow cow = COW_NONE;
+	struct cli named = *cli;
+	char id[sizeof outcome->run_id];
+	char *words[] = { id, NULL };
+	struct csn_error err = { 0 };
+	const json_t *mount;
+	bool is_cow = false;
+	size_t i;
+
+	json_array_foreach(json_object_get(outcome->result, "mounts"), i, mount)
+		is_cow = is_cow || str_is(text_of(mount, "mode"), "cow");
+	if (!is_cow || !outcome->is_recorded)
+		return;
+	snprintf(id, sizeof id, "%s", outcome->run_id);
+	named.args = words;
+	named.arg_count = 1;
+	if (cow_open(&named, &cow, &err) < 0 || cow.layer.count == 0)
+		return;
+	fprintf(stderr, "%scaisson:%s %zu file%s changed in the copy: caisson runs diff · commit\n",
+		out_color(cli, stderr, OUT_BOLD), out_plain(cli, stderr), cow.layer.count,
+		cow.layer.count == 1 ? "" : "s");
 }
 
 static void print_own(const struct cli *cli)
@@ -230,6 +432,9 @@ void summary_print(const struct cli *cli, const struct run_outcome *outcome)
 		fprintf(stderr, "caisson: tier local: there was no wall, the command had every "
 				"right of yours\n");
 	print_ending(cli, outcome->result);
-	if (is_shown(cli))
-		print_violations(cli, outcome);
+	if (!is_shown(cli))
+		return;
+	print_violations(cli, outcome);
+	print_kept(cli, outcome);
+	print_copy(cli, outcome);
 }
