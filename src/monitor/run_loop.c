@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -95,10 +96,15 @@ static void flush_sink(struct run *run, struct sink *sink)
 
 	if (n > 0)
 		run_send_window(run, (size_t)n);
-	if (n == -EPIPE) { /* our reader left: as a pipe's writer we go too */
-		run->end_signal = SIGPIPE;
-		run_end(run, END_CANCELLED, false);
-	}
+	if (n >= 0)
+		return;
+	/* Our reader left: as a pipe's writer we go too. Where it is there, and its disk is full,
+	 * somebody has to say so. */
+	if (n != -EPIPE && !run->error.code)
+		csn_fail(&run->error, (int)n, "output", "cannot write the command's output: %s",
+			 strerror((int)-n));
+	run->end_signal = SIGPIPE;
+	run_end(run, END_CANCELLED, false);
 }
 
 static void on_out(struct run *run, short events)

@@ -70,9 +70,11 @@ ssize_t sink_flush(struct sink *sink)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n < 0) {
+		int error = errno;
+
 		sink->is_gone = true;
 		buf_clear(&sink->queue);
-		return -EPIPE;
+		return -error;
 	}
 	buf_consume(&sink->queue, (size_t)n);
 	return n;

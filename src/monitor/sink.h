@@ -33,7 +33,7 @@ void sink_done(struct sink *sink);
 int sink_add(struct sink *sink, const void *data, size_t size);
 
 /* Writes once, after poll() said POLLOUT (or for a file at any time). Returns bytes written;
- * -EPIPE: the reader is gone. */
+ * a negative errno, and nothing more is taken: -EPIPE when the reader is gone. */
 ssize_t sink_flush(struct sink *sink);
 
 static inline bool sink_wants_out(const struct sink *sink)
