@@ -7,13 +7,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { DUMP_FIRST = 1024, DUMP_TRIES = 3 };
+enum { DUMP_FIRST = 1024, DUMP_TRIES = 3, REAL_DIGITS = 15 };
 
 int dump_json(json_t *value, size_t flags, char **ret_text, size_t *ret_size)
 {
 	size_t room = DUMP_FIRST;
 	char *text = NULL, *more;
 
+	/* 1.076 instead of 1.0760000000000001 where people read it: what we write are milliseconds
+	 * to a thousandth. The canonical form keeps all digits, since records of today are checked
+	 * by it for ever. */
+	if (!(flags & JSON_COMPACT))
+		flags |= JSON_REAL_PRECISION(REAL_DIGITS);
 	for (int i = 0; i < DUMP_TRIES; i++) {
 		size_t size;
 

@@ -352,3 +352,12 @@ def test_odd_things_in_a_layer(tree):
     assert not (tree.ws / "pipe").exists(), done
     assert not (tree.ws / "suid").exists() or not (tree.ws / "suid").stat().st_mode & stat.S_ISUID
     assert tree.cli("runs", "rm", run.result["run_id"]).status == 0
+
+
+def test_milliseconds_have_a_thousandth_at_most(box):
+    """No 1.0760000000000001: digits beyond the microsecond are noise. Ten runs, as some times are short by luck."""
+    for _ in range(10):
+        run = box.run("true")
+        for key in ("wall_ms", "cpu_ms"):
+            assert len(repr(run.result["usage"][key]).partition(".")[2]) <= 3, run.result["usage"]
+    assert box.cli("runs", "verify").status == 0
