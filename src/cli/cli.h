@@ -175,6 +175,9 @@ void cli_done(struct cli *cli);
 /* Adds a borrowed text to a list. 0 or -ENOMEM. */
 int cli_list_add(struct cli_list *list, const char *text);
 
+/* The command or group nearest to what was typed, NULL if none is near. Static memory. */
+const char *cli_nearest_command(const char *typed);
+
 /* The nearest of `count` names to `word`, NULL if none is near enough to be a slip. */
 const char *cli_nearest(const char *word, const char *const *names, size_t count);
 

@@ -228,6 +228,8 @@ int cli_doctor(struct cli *cli)
 	bool has_wall = false;
 
 	doctor_look(&facts);
+	if (!cli->options.json && !cli->options.quiet)
+		printf("%-4s%-*s %s\n", "ok", LABEL_COLUMN - 5, "wall", "tier that it reaches");
 	for (size_t i = 0; backends[i]; i++) {
 		report = (struct backend_report){ 0 };
 		backends[i]->probe(&report);

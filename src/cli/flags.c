@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/str.h"
 
@@ -80,13 +81,24 @@ static unsigned distance(const char *a, const char *b)
 	return row[width];
 }
 
+/* "rnu" for "run": two neighbours changed places, which is one slip. */
+static bool is_swap(const char *a, const char *b)
+{
+	size_t i = 0;
+
+	while (a[i] && a[i] == b[i])
+		i++;
+	return a[i] && a[i + 1] && a[i] == b[i + 1] && a[i + 1] == b[i] &&
+	       str_is(a + i + 2, b + i + 2);
+}
+
 const char *cli_nearest(const char *word, const char *const *names, size_t count)
 {
 	const char *nearest = NULL;
 	unsigned least = strlen(word) < 4 ? 1 : 2, d;
 
 	for (size_t i = 0; i < count; i++) {
-		d = distance(word, names[i]);
+		d = is_swap(word, names[i]) ? 1 : distance(word, names[i]);
 		if (d <= least && (!nearest || d < distance(word, nearest)))
 			nearest = names[i];
 	}
@@ -290,6 +302,16 @@ static void read_letters(struct reader *reader, const char *word)
 	}
 }
 
+/* ":rwx" behind a path: a mode that is none, and not the end of a folder's name. */
+static void refuse_mode(struct reader *reader, const char *text, const char *mode)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
+	struct stat st;
+
+	if (*mode && strlen(mode) < 10 && !mode[strspn(mode, letters)] && stat(text, &st) < 0)
+		refuse(reader, "--workspace %s: the mode is ro, rw or cow, not %s", text, mode);
+}
+
 /* PATH[:ro|rw|cow]: the mode after the last colon is a mode only if it is one of these. */
 static void split_workspace(struct reader *reader)
 {
@@ -309,7 +331,9 @@ static void split_workspace(struct reader *reader)
 			refuse(reader, "--workspace needs a path before \":%s\"", modes[i]);
 		*colon = 0;
 		options->workspace_mode = modes[i];
+		return;
 	}
+	refuse_mode(reader, options->workspace, colon + 1);
 }
 
 static void check_args(struct reader *reader)

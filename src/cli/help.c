@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/out.h"
 
-enum { INDENT = 2, FLAG_COLUMN = 34, WIDTH = 96, FLAG_TEXT = 96 };
+enum { INDENT = 2, FLAG_COLUMN = 34, MIN_WIDTH = 50, MAX_WIDTH = 100, FLAG_TEXT = 96 };
 
 /* "-w, --workspace PATH[:ro|rw|cow]" */
 static void flag_text(const struct cli_flag *flag, char *ret_text, size_t size)
@@ -24,6 +26,16 @@ static void flag_text(const struct cli_flag *flag, char *ret_text, size_t size)
 		snprintf(letter, sizeof letter, "-%c, ", flag->letter);
 	snprintf(ret_text, size, "%s--%s%s%s", letter, flag->name, flag->arg ? " " : "",
 		 flag->arg ? flag->arg : "");
+}
+
+/* As wide as its terminal, and never so wide that lines are hard to follow. */
+static int help_width(FILE *file)
+{
+	struct winsize size = { 0 };
+	bool has_size = isatty(fileno(file)) && ioctl(fileno(file), TIOCGWINSZ, &size) == 0;
+
+	return has_size && size.ws_col >= MIN_WIDTH && size.ws_col < MAX_WIDTH ? size.ws_col
+									       : MAX_WIDTH;
 }
 
 static void print_row(FILE *file, const char *left, const char *right, int column)
@@ -37,7 +49,7 @@ static void print_row(FILE *file, const char *left, const char *right, int colum
 	fprintf(file, "%*s", column - used, "");
 	/* The first line goes on where the cursor stands. */
 	for (const char *at = right; *at;) {
-		int room = WIDTH - column, length = (int)strlen(at), end = length;
+		int room = help_width(file) - column, length = (int)strlen(at), end = length;
 
 		if (length > room) {
 			for (end = room; end > 0 && at[end] != ' '; end--)
@@ -70,10 +82,10 @@ static void print_command(FILE *file, const struct cli_command *command)
 
 	print_usage(file, command);
 	fputc('\n', file);
-	out_wrap(file, command->summary, INDENT, WIDTH);
+	out_wrap(file, command->summary, INDENT, help_width(file));
 	if (*command->text) {
 		fputc('\n', file);
-		out_wrap(file, command->text, INDENT, WIDTH);
+		out_wrap(file, command->text, INDENT, help_width(file));
 	}
 	fputs("\nFlags:\n", file);
 	for (size_t i = 0; (flag = cli_flag_at(command, i)); i++) {
@@ -266,27 +278,40 @@ static void print_markdown(void)
 		markdown_command(c);
 }
 
+/* A command that is none: its group's list, or the near name. */
+static int help_unknown(struct cli *cli)
+{
+	bool is_group = cli_is_group(cli->args[0]);
+	struct csn_error err = { 0 };
+	const char *near;
+	char typed[64];
+
+	snprintf(typed, sizeof typed, "%s%s%s", cli->args[0], is_group ? " " : "",
+		 is_group ? cli->args[1] : "");
+	near = cli_nearest_command(typed);
+	csn_fail(&err, -EINVAL, "usage", "there is no command \"%s\"; %s%s%s", typed,
+		 near ? "did you mean \"" : "`caisson help` lists them", near ? near : "",
+		 near ? "\"?" : "");
+	return cli_misuse(cli, &err);
+}
+
 int cli_help(struct cli *cli)
 {
 	const struct cli_command *command;
-	struct csn_error err = { 0 };
 	int words;
 
-	if (cli->options.man) {
+	if (cli->options.man)
 		print_man();
-	} else if (cli->options.markdown) {
+	else if (cli->options.markdown)
 		print_markdown();
-	} else if (cli->arg_count == 0) {
+	else if (cli->arg_count == 0)
 		cli_print_help(NULL, false);
-	} else if ((command = cli_command_find(cli->arg_count, cli->args, &words))) {
+	else if ((command = cli_command_find(cli->arg_count, cli->args, &words)))
 		cli_print_help(command, false);
-	} else if (cli_is_group(cli->args[0])) {
+	else if (cli->arg_count == 1 && cli_is_group(cli->args[0]))
 		cli_print_group(cli->args[0], false);
-	} else {
-		csn_fail(&err, -EINVAL, "usage",
-			 "there is no command \"%s\"; `caisson help` lists them", cli->args[0]);
-		return cli_misuse(cli, &err);
-	}
+	else
+		return help_unknown(cli);
 	return CLI_OK;
 }
 

@@ -15,8 +15,7 @@
 
 enum { MAX_COMMANDS = 64 };
 
-/* The command or group nearest to what was typed, NULL if none is near. */
-static const char *nearest_command(const char *typed)
+const char *cli_nearest_command(const char *typed)
 {
 	static char groups[MAX_COMMANDS][32];
 	const char *names[2 * MAX_COMMANDS];
@@ -34,7 +33,7 @@ static const char *nearest_command(const char *typed)
 /* A first word that is no command: a slip, or a program that lacks its `run`. */
 static int unknown_command(const char *word)
 {
-	const char *near = nearest_command(word);
+	const char *near = cli_nearest_command(word);
 
 	if (near)
 		fprintf(stderr, "caisson: there is no command \"%s\"; did you mean \"%s\"?\n", word,
@@ -59,7 +58,7 @@ static int group_only(int argc, char **argv)
 
 	if (argc > 1 && argv[1][0] != '-') {
 		snprintf(typed, sizeof typed, "%s %s", argv[0], argv[1]);
-		near = nearest_command(typed);
+		near = cli_nearest_command(typed);
 		fprintf(stderr, "caisson: there is no command \"%s\"%s%s%s\n\n", typed,
 			near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 	}

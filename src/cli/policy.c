@@ -367,6 +367,7 @@ static int show_text(const struct cli *cli, const struct cli_policy *policy, str
 	if (*commit)
 		printf("# commit %s%s\n", commit,
 		       policy->git.is_modified < 0 ? ""
+		       : policy->git.is_untracked  ? ", git does not track the file"
 		       : policy->git.is_modified   ? ", the file is modified"
 						   : ", the file is as in the index");
 	return print_escaped(text) < 0 ? CLI_FAILED : CLI_OK;

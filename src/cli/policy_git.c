@@ -188,7 +188,7 @@ static bool find_head(const struct repository *repository, char ret_commit[GIT_H
 /* ---- the file ----------------------------------------------------------------------------- */
 
 static int is_modified(const struct repository *repository, const char *path,
-		       const struct buf *bytes)
+		       const struct buf *bytes, bool *ret_untracked)
 {
 	const char *tail = path + (repository->tree[1] ? strlen(repository->tree) : 0) + 1;
 	uint8_t in_index[GIT_SHA1], ours[GIT_SHA1];
@@ -199,6 +199,7 @@ static int is_modified(const struct repository *repository, const char *path,
 	if (read_file(repository->git_fd, "index", &index) < 0)
 		return -1;
 	r = git_index_find(buf_at(&index), buf_size(&index), tail, in_index);
+	*ret_untracked = r == 0;
 	if (r <= 0)
 		return r < 0 ? -1 : 1;
 	sha_git_blob(buf_at(bytes), buf_size(bytes), ours);
@@ -214,7 +215,8 @@ void policy_git_look(const char *path, const struct buf *bytes, struct policy_gi
 	if (!realpath(path, real))
 		return;
 	if (find_repository(real, &repository) && find_head(&repository, ret_git->commit))
-		ret_git->is_modified = is_modified(&repository, real, bytes);
+		ret_git->is_modified =
+			is_modified(&repository, real, bytes, &ret_git->is_untracked);
 	fd_close(repository.git_fd);
 	fd_close(repository.common_fd);
 }

@@ -15,6 +15,7 @@ enum { GIT_HEX = 41 }; /* 40 digits and a NUL */
 struct policy_git {
 	char commit[GIT_HEX]; /* of HEAD; "" without a repository, before its first commit, unknown
 			       */
+	bool is_untracked;    /* the index has no such file; it counts as modified */
 	int is_modified;      /* 1 or 0: do the bytes differ from those in the index? -1: unknown */
 };
 

@@ -24,6 +24,8 @@
 #include "monitor/pending.h"
 #include "monitor/scratch.h"
 #include "os/layer.h"
+#include "policy/keys.h"
+#include "policy/slip.h"
 
 enum {
 	RESULT_MAX_BYTES = 64 << 20,
@@ -575,18 +577,33 @@ int cli_runs_rm(struct cli *cli)
 	return status;
 }
 
+/* "; did you mean 120h?" for 5d: `key` is one of the same kind. */
+static const char *meant(enum key_id key, const char *text, char ret_text[64])
+{
+	char value[SLIP_TEXT];
+
+	ret_text[0] = 0;
+	if (slip_value(&policy_keys[key], text, value))
+		snprintf(ret_text, 64, "; did you mean %s?", value);
+	return ret_text;
+}
+
 static int read_bounds(const struct cli_options *options, struct retention *ret_bounds,
 		       struct csn_error *err)
 {
+	char near[64];
+
 	if (options->max_runs && str_parse_u64(options->max_runs, 1u << 30, &ret_bounds->runs) < 0)
 		return csn_fail(err, -EINVAL, "usage", "--runs %s is not a number of runs",
 				options->max_runs);
 	if (options->max_age && str_parse_duration(options->max_age, &ret_bounds->age_ms) < 0)
-		return csn_fail(err, -EINVAL, "usage", "--age %s is not a time as 48h",
-				options->max_age);
+		return csn_fail(err, -EINVAL, "usage", "--age %s is not a time as 48h%s",
+				options->max_age,
+				meant(KEY_LIMITS_COMMAND, options->max_age, near));
 	if (options->max_size && str_parse_size(options->max_size, &ret_bounds->bytes) < 0)
-		return csn_fail(err, -EINVAL, "usage", "--size %s is not a size as 500MiB",
-				options->max_size);
+		return csn_fail(err, -EINVAL, "usage", "--size %s is not a size as 500MiB%s",
+				options->max_size,
+				meant(KEY_LIMITS_OUTPUT, options->max_size, near));
 	return 0;
 }
 

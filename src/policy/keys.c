@@ -31,6 +31,7 @@ enum { MAX_PROCESSES = 1 << 22, MAX_FILES = 1 << 20, MAX_CPU_MILLI = 4096 * 1000
 
 #define YEAR_MS (UINT64_C(365) * 24 * 3600 * 1000)
 #define MAX_SIZE (UINT64_C(1) << 53)
+#define MIN_MEMORY (UINT64_C(4) << 20)
 
 const struct key policy_keys[KEY_COUNT] = {
 	[KEY_VERSION] = { "version", "1", "The format of the file. Required.", KIND_VERSION,
@@ -59,8 +60,8 @@ const struct key policy_keys[KEY_COUNT] = {
 				 "Read only, writable, or writable in a copy.", KIND_CHOICE,
 				 WIDER_ACCESS, GRANT, AT(workspace.access), .choices = modes },
 	[KEY_WORKSPACE_HIDE] = { "workspace.hide", "a pattern without leading / and ..",
-				 "Files of the workspace that do not appear inside.", KIND_LIST,
-				 WIDER_REMOVED, GRANT, AT(workspace.hide),
+				 "Files of the workspace whose contents do not appear inside.",
+				 KIND_LIST, WIDER_REMOVED, GRANT, AT(workspace.hide),
 				 .is_valid = text_is_pattern },
 	[KEY_WORKSPACE_PROTECT] = { "workspace.protect", "a path without leading / and ..",
 				    "Names that stay read only in a writable workspace.", KIND_LIST,
@@ -99,8 +100,10 @@ const struct key policy_keys[KEY_COUNT] = {
 	[KEY_LIMITS_CPUS] = { "limits.cpus", "a number like 2 or 0.5, up to 4096, or none",
 			      "CPUs, in steps of a thousandth.", KIND_CPUS, WIDER_MORE,
 			      AT(limits.cpu_milli), .min = 1, .max = MAX_CPU_MILLI },
-	[KEY_LIMITS_MEMORY] = { "limits.memory", SIZE, "Memory of the whole tree.", KIND_SIZE,
-				WIDER_MORE, AT(limits.mem_bytes), .min = 1, .max = MAX_SIZE },
+	/* Less, and the wall does not come up: its own processes count until the exec. */
+	[KEY_LIMITS_MEMORY] = { "limits.memory", "a size of at least 4MiB, like 512MiB, or none",
+				"Memory of the whole tree.", KIND_SIZE, WIDER_MORE,
+				AT(limits.mem_bytes), .min = MIN_MEMORY, .max = MAX_SIZE },
 	[KEY_LIMITS_PROCESSES] = { "limits.processes", "a number from 1 to 4194304, or none",
 				   "Processes and threads at one time.", KIND_COUNT, WIDER_MORE,
 				   AT(limits.processes), .min = 1, .max = MAX_PROCESSES },

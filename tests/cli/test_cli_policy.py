@@ -249,7 +249,7 @@ def test_a_refusal_is_told_with_the_nearest_allowed(cli, project):
     (project / "data").mkdir()
     (project / "caisson.yaml").write_text("version: 1\nlimits: {command: 20s}\nenv: {pass: [LANG, EXTRA]}\n"
                                           "mounts: [{host: data, at: /data}]\n")
-    flags = ["--policy", "caisson.yaml", "--timeout", "10m", "-l", "memory=1MiB", "-m", "/:/x", "-m", "data:/data",
+    flags = ["--policy", "caisson.yaml", "--timeout", "10m", "-l", "memory=8MiB", "-m", "/:/x", "-m", "data:/data",
              "-e", "SECRET=hush", "-e", "EXTRA", "-n", "allow", "--tier", "assisted", "--", "true"]
     answer = cli("policy", "explain", *flags)
     assert answer.status == 1 and answer.err.startswith("caisson: ") and "hush" not in answer.out + answer.err
@@ -258,7 +258,7 @@ def test_a_refusal_is_told_with_the_nearest_allowed(cli, project):
                                  "  --mount /:/x"]
     rules = rules.splitlines()
     assert f"limits.command: 20s  <- {project}/caisson.yaml:2:19" in rules
-    assert "limits.memory: 1MiB  <- --limit memory" in rules and "tier: assisted  <- --tier" in rules
+    assert "limits.memory: 8MiB  <- --limit memory" in rules and "tier: assisted  <- --tier" in rules
     told = cli("policy", "explain", "--json", *flags).json()
     assert told["error"]["code"] == "eperm" and told["nearest"]["rules"] == rules
     assert [entry["flag"] for entry in told["refused"]] == [line.strip() for line in head.splitlines()[1:]]

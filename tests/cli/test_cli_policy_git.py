@@ -52,10 +52,12 @@ def test_clean_and_modified(said, repository, project, git):
     assert said() == (git("rev-parse", "HEAD"), False) and said()[0] != repository
 
 
-def test_a_file_that_git_does_not_have(said, repository, project, git):
+def test_a_file_that_git_does_not_have(said, cli, repository, project, git):
     (project / "sub").mkdir()
     (project / "sub" / "caisson.yaml").write_text(POLICY)
     assert said(cwd=project / "sub") == (repository, True)
+    shown = cli("policy", "show", cwd=project / "sub").out
+    assert "git does not track the file" in shown and "modified" not in shown, shown
     git("add", ".")
     assert said(cwd=project / "sub") == (repository, False)
     (project / "link.yaml").symlink_to("sub/caisson.yaml")

@@ -191,3 +191,45 @@ def test_what_a_written_policy_is_worth(cli, project):
     with open(project / "caisson.yaml", "a") as file:
         file.write("# more\n")
     assert "it may only tighten until you run `caisson policy trust`" in cli("policy", "set", "limits.command=9m").out
+
+
+@pytest.mark.parametrize("words, meant", [(["rnu"], "run"), (["policy", "sett"], "policy set"), (["runs", "lss"], "runs ls"), (["colour"], None)],
+                         ids=str)
+def test_help_for_a_command_that_is_none(cli, words, meant):
+    answer = cli("help", *words)
+    assert answer.status == 2 and answer.out == "" and f'there is no command "{" ".join(words)}"; ' in answer.err, answer
+    assert (f'did you mean "{meant}"?' if meant else "`caisson help` lists them") in answer.err, answer
+
+
+def test_help_for_a_group_lists_it(cli):
+    assert cli("help", "policy").status == 0 and "policy set" in cli("help", "policy").out
+
+
+def test_help_fits_its_terminal(caisson, project, env):
+    status, seen = on_a_terminal(caisson, project, env, "help", "run")
+    assert status == 0 and max(map(len, seen.splitlines())) <= 80, seen
+
+
+def test_a_mode_that_is_none(cli, project):
+    answer = cli("run", "-w", ".:rwx", "--", "true")
+    assert answer.status == 125 and "the mode is ro, rw or cow, not rwx" in answer.err, answer
+    (project / "a:b").mkdir()
+    assert cli("run", "-w", "a:b", "--", "true").status == 0
+
+
+def test_ages_and_sizes_of_other_tools(cli):
+    assert "did you mean 120h?" in cli("runs", "gc", "--age", "5d").err
+    assert "did you mean 5MiB?" in cli("runs", "gc", "--size", "5mb").err
+    assert "did you mean" not in cli("runs", "gc", "--age", "long").err
+
+
+def test_less_memory_than_a_wall_needs(cli):
+    for size in ("1KiB", "1MiB", "4095KiB"):
+        answer = cli("run", "--memory", size, "--", "true")
+        assert answer.status == 125 and "at least 4MiB" in answer.err, answer
+    assert cli("run", "--memory", "4MiB", "--", "true").status == 0
+
+
+def test_doctor_says_what_its_columns_are(cli):
+    head, first, *_ = cli("doctor").out.splitlines()
+    assert head.split()[:3] == ["ok", "wall", "tier"] and head.index("wall") == first.index("process") and head.index("tier") == first.index("balanced")

@@ -221,7 +221,7 @@ static const char *const tightening[] = {
 	"workspace: {at: host}",
 	"workspace: {hide: [.env, .env.*, \"*.pem\", \"*.key\"]}",
 	"scratch: {size: 1MiB}",
-	"limits: {command: 1s, memory: 1MiB, cpus: 0.5, idle: 5m}",
+	"limits: {command: 1s, memory: 8MiB, cpus: 0.5, idle: 5m}",
 	"limits_mode: hard",
 	"env: {pass: [LANG]}",
 	"env: {pass: []}",

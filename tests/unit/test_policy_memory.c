@@ -68,7 +68,7 @@ static int everything(void)
 		code = policy_render(&plan, &text);
 	if (code == 0)
 		code = policy_set(&(struct policy_file){ "p.yaml", yaml, sizeof yaml - 1 },
-				  "limits.memory", "1MiB", &edited, &err);
+				  "limits.memory", "8MiB", &edited, &err);
 	plan_done(&plan);
 	policy_free(policy);
 	return code;
