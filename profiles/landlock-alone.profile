@@ -6,8 +6,11 @@
 include landlock       # the same allow-list; a syscall named below replaces all that it says
 listener none          # deny is an errno; no watch may be left
 
+open                   deny EPERM on x86_64 when arg1 has O_CREAT|__O_TMPFILE and arg2 has S_ISUID|S_ISGID # a set-id file in a workspace is the caller's on the host
 open                   allow on x86_64 # decided by Landlock
+openat                 deny EPERM when arg2 has O_CREAT|__O_TMPFILE and arg3 has S_ISUID|S_ISGID # as above
 openat                 allow # decided by Landlock
+creat                  deny EPERM on x86_64 when arg1 has S_ISUID|S_ISGID # as above
 creat                  allow on x86_64 # decided by Landlock
 rename                 allow on x86_64 # decided by Landlock
 renameat               allow # decided by Landlock
@@ -21,10 +24,12 @@ unlinkat               allow # decided by Landlock
 rmdir                  allow on x86_64 # decided by Landlock
 mkdir                  allow on x86_64 # decided by Landlock
 mkdirat                allow # decided by Landlock
-mknod                  allow on x86_64 when arg1 & S_IFMT is 0, S_IFREG, S_IFIFO # a file or a FIFO
-mknod                  deny EPERM on x86_64 # a device, a socket or an overlay whiteout
-mknodat                allow when arg2 & S_IFMT is 0, S_IFREG, S_IFIFO # a file or a FIFO
-mknodat                deny EPERM # a device, a socket or an overlay whiteout
+mknod                  deny EPERM on x86_64 when arg1 & S_IFMT is not 0, S_IFREG, S_IFIFO # a device, a socket or an overlay whiteout
+mknod                  deny EPERM on x86_64 when arg1 has S_ISUID|S_ISGID # as creat
+mknod                  allow on x86_64 # a file or a FIFO
+mknodat                deny EPERM when arg2 & S_IFMT is not 0, S_IFREG, S_IFIFO # a device, a socket or an overlay whiteout
+mknodat                deny EPERM when arg2 has S_ISUID|S_ISGID # as creat
+mknodat                allow # a file or a FIFO
 
 chmod                  deny EPERM on x86_64 # the monitor's work, and there is none
 fchmod                 deny EPERM # opened for reading is enough for it
