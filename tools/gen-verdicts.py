@@ -55,7 +55,8 @@ def cell(verdict):
 
 
 def wall_cell(row, wall):
-    others = {"started by a user": row.get(f"{wall}_user"), "before Linux 6.12": row.get(f"{wall}_unscoped")}
+    others = {"started by a user": row.get(f"{wall}_user"), "before Linux 6.12": row.get(f"{wall}_unscoped"),
+              "before Linux 6.12, started by a user": row.get(f"{wall}_unscoped_user")}
     return cell(row[wall]) + "".join(f"<br>{when}: {cell(verdict)}" for when, verdict in others.items() if verdict)
 
 

@@ -5,6 +5,7 @@ Would gain: a root program outside the wall that parses memory of the attacker's
 spares only those whose limit is exactly 1.
 """
 import ctypes
+import os
 import resource
 
 from core_dumps import limits
@@ -22,6 +23,15 @@ def attack():
     attempt("lowering it", lowered, "prlimit64", 0, resource.RLIMIT_CORE, zero, 0)
     attempt("lowering it with high bits", lowered, "prlimit64", 0, resource.RLIMIT_CORE | 1 << 32, zero, 0)
     attempt("lowering it by setrlimit", lowered, "setrlimit", resource.RLIMIT_CORE, zero)
+
+
+def host(case):
+    import pytest
+    with open("/proc/self/status", encoding="ascii") as file:
+        can_raise = any(line.startswith("CapEff:") and int(line.split()[1], 16) >> 24 & 1 for line in file)
+    if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0 and not (case.who == "root" and os.geteuid() == 0 and can_raise):
+        pytest.skip("core: the hard limit of core files is 0 here, and nobody may raise it (doctor says so)")
+    yield {}
 
 
 if __name__ == "__main__":

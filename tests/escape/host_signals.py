@@ -23,9 +23,11 @@ def attack(pid):
 
 def host(case):
     from hosts import is_alive, state_of
+    from verdicts import verdict_of
     victim = case.victim()
     yield {"args": [str(victim.pid)]}
-    assert is_alive(victim) and state_of(victim) in "SR"
+    if verdict_of("host_signals", case.wall, case.who).word != "allowed":
+        assert is_alive(victim) and state_of(victim) in "SR"
 
 
 if __name__ == "__main__":

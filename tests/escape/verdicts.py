@@ -55,6 +55,8 @@ def row(process, landlock=None, **users):
 LISTED = "This wall shares the host's process list; what the processes hold is not readable."
 OWN_END = ("Before Linux 6.12 nothing keeps a command of this wall from signals to the agent, which has the same uid: "
            "it can end its own run, which is then reported as lost, and nothing of it is left.")
+OWN_PROCESSES = ("Before Linux 6.12 a command of this wall that a user started reaches his other processes by signals; "
+                 "`caisson doctor` says so.")
 GROUPS = "Only newgidmap could drop a user's supplementary groups; `caisson doctor` names them."
 BOUND = "Only a privileged process could empty the bounding set; no_new_privs makes it meaningless."
 NAMES = "Landlock's right to list a folder covers all beneath it: names of hidden files are seen, contents are not."
@@ -115,7 +117,8 @@ VERDICTS = {
     "host_files": row(not_visible(may=(READ,)), denied(may=(READ,))),
     "host_memory": row(denied(SYSCALL), landlock_user=denied(SYSCALL, but={"its descriptors": "allowed"}, why=LISTED)),
     "host_metadata": row(not_visible(), allowed(METADATA)),
-    "host_signals": row(not_visible(), denied()),
+    "host_signals": row(not_visible(), denied(),
+                        landlock_unscoped_user=allowed(OWN_PROCESSES, but={"its group": "denied"})),
     "kernel_code": row(denied(SYSCALL)),
     "kernel_uid": row(denied()),
     "keyrings": row(denied(SYSCALL)),
@@ -201,5 +204,7 @@ def has_scope():
 
 def verdict_of(attack, wall, who):
     row_ = VERDICTS[attack]
-    unscoped = None if has_scope() else row_.get(f"{wall}_unscoped")
-    return unscoped or row_.get(f"{wall}_{who}") or row_[wall]
+    names = [f"{wall}_{who}", wall]
+    if not has_scope():
+        names = [f"{wall}_unscoped_{who}", f"{wall}_unscoped", *names]
+    return next(row_[name] for name in names if name in row_)
