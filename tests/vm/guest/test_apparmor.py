@@ -100,17 +100,11 @@ def test_doctor_names_cause_and_fix(own):
     assert "userns," in out and "kernel.apparmor_restrict_unprivileged_userns=0" in out, out
 
 
-# Any profile is taken for one of our own, also one that confines us.
-CONFINED = pytest.mark.xfail(reason="the wall is called usable under a foreign profile")
-
-
-@CONFINED
 def test_doctor_does_not_call_the_wall_usable(own):
     _, out = shown(own, f"{os.environ['CAISSON']} doctor")
     assert re.search(r"^no +process", out, re.M), out
 
 
-@CONFINED
 def test_a_run_says_why(own):
     status, out = shown(own, f"{os.environ['CAISSON']} run -q -- true")
     assert status == 125 and "AppArmor" in out and "profile" in out, out
