@@ -87,3 +87,10 @@ def test_what_no_run_does_is_said_when_it_is_set(cli):
     assert answer.status == 0 and "network.mode; refused by run: " in answer.err, answer
     answer = cli("policy", "set", "limits.memory=2GiB")
     assert answer.status == 0 and answer.err == "", answer
+
+
+def test_the_summary_advises_what_will_work(cli):
+    touch = ("run", "-v", "--", "sh", "-c", "echo > x")
+    assert "or ask for --rw." in cli(*touch).err
+    cli("policy", "init")
+    assert "or ask for `caisson policy set workspace.mode=rw`." in cli(*touch).err
