@@ -24,12 +24,13 @@ def tried(name, call, *args):
 path = os.environ["TMPDIR"] + "/f"
 tried("write", lambda: open(path, "w").write("x"))
 tried("elsewhere", lambda: open("/etc/passwd", "a"))
+tried("set-id", os.open, path + "s", os.O_CREAT | os.O_WRONLY, 0o4755)
 tried("chmod", os.chmod, path, 0o600)
 tried("utime", os.utime, path)
 tried("connect", socket.socket(socket.AF_UNIX).connect, %r)
 """
-WITHOUT = "write done\nelsewhere 13\nchmod 1\nutime 1\nconnect 13\n"
-WITH = "write done\nelsewhere 13\nchmod done\nutime done\nconnect 13\n"
+WITHOUT = "write done\nelsewhere 13\nset-id 1\nchmod 1\nutime 1\nconnect 13\n"
+WITH = "write done\nelsewhere 13\nset-id 1\nchmod done\nutime done\nconnect 13\n"
 ATTEMPTS = {"NetworkAccessViolation", "FilesystemWriteViolation", "SyscallViolation"}
 
 
@@ -73,7 +74,7 @@ def test_a_run_goes_on(box, scope):
         assert told["violations"] == []
     else:
         assert ATTEMPTS <= set(told["observed"])
-        assert {v["event"] for v in told["violations"]} == {"FilesystemWriteViolation", "NetworkAccessViolation"}
+        assert {v["event"] for v in told["violations"]} == {"FilesystemWriteViolation", "NetworkAccessViolation", "SyscallViolation"}
 
 
 @pytest.mark.parametrize("scope", [1, 2, 3])
