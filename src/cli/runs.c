@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,6 +32,8 @@ enum {
 	RESULT_MAX_BYTES = 64 << 20,
 	TERM_TEXT = 64,
 	LABEL = 9,
+	COLUMNS_BEFORE = 41, /* of a listed command, without the run's id: start and end */
+	LEAST_COMMAND = 8,
 	DAY_MS = 24 * 3600 * 1000,
 };
 
@@ -292,6 +295,17 @@ static json_t *row_json(const struct run_info *info, const struct run *run)
 			 json_object_get(result, "termination"));
 }
 
+/* What is left of the terminal's line for the command. */
+static size_t room_after(size_t used)
+{
+	struct winsize size = { 0 };
+
+	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 ||
+	    size.ws_col < used + LEAST_COMMAND)
+		return COMMAND_COLUMNS;
+	return size.ws_col - used - 1;
+}
+
 static void print_run(const struct run_info *info, const struct run *run)
 {
 	char time[CLOCK_TEXT], end[TERM_TEXT] = "";
@@ -305,7 +319,7 @@ static void print_run(const struct run_info *info, const struct run *run)
 	/* Our own words, but the file could have been changed: escaped like the rest. */
 	out_text(stdout, *end ? end : info->status);
 	printf("%*s", *end && strlen(end) < 18 ? 18 - (int)strlen(end) : 2, "");
-	run_print_command(run->result, COMMAND_COLUMNS);
+	run_print_command(run->result, room_after(strlen(info->run_id) + COLUMNS_BEFORE));
 	putchar('\n');
 }
 

@@ -233,3 +233,9 @@ def test_less_memory_than_a_wall_needs(cli):
 def test_doctor_says_what_its_columns_are(cli):
     head, first, *_ = cli("doctor").out.splitlines()
     assert head.split()[:3] == ["ok", "wall", "tier"] and head.index("wall") == first.index("process") and head.index("tier") == first.index("balanced")
+
+
+def test_a_listed_command_fits_its_terminal(cli, caisson, project, env):
+    assert cli("run", "--", "echo", "long " * 40).status == 0
+    status, seen = on_a_terminal(caisson, project, env, "runs", "ls")
+    assert status == 0 and "echo" in seen and max(map(len, seen.splitlines())) <= 80, seen
