@@ -321,18 +321,19 @@ static int prepare(struct run *run)
 	return r;
 }
 
-static int write_state(struct run *run)
+void run_write_state(struct run *run)
 {
 	json_t *state;
 
-	if (run->record.dir_fd < 0)
-		return 0;
+	if (run->is_stated || run->record.dir_fd < 0)
+		return;
+	run->is_stated = true;
 	state = json_pack("{s:s, s:s, s:s}", "status", "running", "cwd", run->cwd, "command",
 			  run->setup->text ? run->setup->text : run->setup->argv[0]);
 	if (record_write_state(&run->record, state, &run->error) < 0)
 		run->record.chain.is_incomplete = true;
 	json_decref(state);
-	return 0;
+	record_prepare(&run->record);
 }
 
 /* The upper of a copy-on-write workspace lies in the record: diff and commit find it there. */
@@ -444,13 +445,28 @@ static void finish(struct run *run)
 		run->ending = END_MEMORY;
 	settle_ending(run);
 	protect_recheck(&run->protect);
+	run_write_state(run);
 	run_log_end(run);
 	save_output(run);
 }
 
+static int send_call(struct run *run)
+{
+	int r = run_send_call(run);
+
+	channel_flush(&run->channel);
+	return r;
+}
+
+/*
+ * Nothing is executed before its start is on record. Where the command asks for its listener to be
+ * taken, that answer is the last word, and the record is opened while the agent starts; making
+ * files can take as long as all the rest. Elsewhere the call itself is the last word.
+ */
 static int run_started(struct run *run)
 {
-	int r = prepare(run);
+	bool has_last_word;
+	int r = prepare(run), sent = 0;
 
 	if (r >= 0 && run->plan->workspace.access == ACCESS_COW && run->record.dir_fd < 0)
 		r = open_record(run);
@@ -458,16 +474,18 @@ static int run_started(struct run *run)
 		r = make_layer(run);
 	if (r >= 0)
 		r = start_wall(run);
+	has_last_word = run->wall.listeners >= 0;
+	if (r >= 0 && has_last_word)
+		sent = send_call(run);
 	if (r >= 0 && run->record.dir_fd < 0)
 		r = open_record(run);
 	if (r < 0)
 		return r;
-	write_state(run);
 	run_log_start(run);
-	r = run_send_call(run);
-	channel_flush(&run->channel);
-	record_prepare(&run->record); /* the wall is still being built: this time costs nobody */
-	return r;
+	if (has_last_word)
+		return sent;
+	run_write_state(run);
+	return send_call(run);
 }
 
 /* Old records go by themselves; a running, a kept or an unfinished one never does. */

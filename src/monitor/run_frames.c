@@ -509,4 +509,5 @@ void run_take_listener(struct run *run)
 	run->phase_us[PHASE_EXEC] = run_elapsed_us(run, clock_now_us());
 	if (write(run->wall.listeners, "g", 1) != 1)
 		run_lose(run);
+	run_write_state(run);
 }

@@ -85,6 +85,7 @@ struct run {
 	struct termios saved_tty;
 
 	bool is_ready;     /* the agent answered init */
+	bool is_stated;    /* state.json is written */
 	bool is_watched;   /* scratch is looked at, the lockdown is on record */
 	bool is_executing; /* the program's exec is allowed */
 	bool has_listener; /* and its calls are shown to us */
@@ -104,6 +105,12 @@ struct run {
 	uint64_t cpu_us;
 	uint64_t max_rss;
 };
+
+/* ---- run.c ---- */
+
+/* Writes state.json, once: what a run that is lost was doing. Without hurry: that it runs is told
+ * by the lock on its folder. */
+void run_write_state(struct run *run);
 
 /* ---- run_end.c ---- */
 
