@@ -70,7 +70,9 @@ struct rootfs_item *rootfs_add(struct rootfs *rootfs, enum rootfs_kind kind, con
 
 static int clone_source(struct rootfs_item *item, struct csn_error *err)
 {
-	int fd = mounts_clone(AT_FDCWD, item->source), r;
+	int fd = item->is_plain ? mounts_clone_plain(item->source)
+				: mounts_clone(AT_FDCWD, item->source);
+	int r;
 
 	if (fd == -ENOENT && item->is_optional)
 		return 0;

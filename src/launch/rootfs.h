@@ -52,6 +52,7 @@ struct rootfs_item {
 	bool is_system;      /* its parent is a folder of the new root's own: no need to look */
 	bool is_file;        /* of one that is system or ahead: the mount point is a file */
 	bool is_ahead;       /* a skeleton has it, or its mount point */
+	bool is_plain;       /* there is no link in the source's path; one is refused */
 	const char *at;      /* beneath the root, without a leading '/' */
 	const char *source;  /* borrowed */
 	const char *layer;   /* OVERLAY: host folder with upper/ and work/ */

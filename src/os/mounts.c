@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +18,13 @@ int mounts_clone(int dir_fd, const char *path)
 	long fd = syscall(SYS_open_tree, dir_fd, path, flags);
 
 	return fd < 0 ? -errno : (int)fd;
+}
+
+int mounts_clone_plain(const char *path)
+{
+	_cleanup_fd_ int fd = sys_openat2(AT_FDCWD, path, O_PATH, RESOLVE_NO_SYMLINKS);
+
+	return fd < 0 ? fd : mounts_clone(fd, "");
 }
 
 static int set_attr(int dir_fd, const char *path, unsigned flags, struct mount_attr *attr)

@@ -15,6 +15,10 @@
  * Descriptor or -errno. */
 int mounts_clone(int dir_fd, const char *path);
 
+/* The same for an absolute path that is known to have no link in it. If it has one by now, somebody
+ * who may write there swaps folders for links while we start: -ELOOP. */
+int mounts_clone_plain(const char *path);
+
 /*
  * Sets MOUNT_ATTR_* flags on a whole detached tree, and cuts it off from the mounts it was cloned
  * from. Without that a clone made in a shared tree (every systemd host's) stays its peer: what the

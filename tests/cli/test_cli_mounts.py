@@ -1,8 +1,18 @@
 """Every host path of a plan is judged and lent as what it is behind its links."""
 import os
 import socket
+import subprocess
+import sys
 
 import pytest
+
+# As a program in a writable workspace would: a folder and a link change places again and again.
+SWAP = """
+import ctypes, os, sys
+rename, (a, b), here, exchange = ctypes.CDLL(None).renameat2, map(os.fsencode, sys.argv[1:]), -100, 2
+while True:
+    rename(here, a, here, b, exchange)
+"""
 
 
 @pytest.fixture
@@ -106,3 +116,25 @@ def test_an_untrusted_file_reaches_nowhere_by_a_link(cli, project, outside):
     (project / "sub").symlink_to(outside)
     (project / "caisson.yaml").write_text("version: 1\nworkspace: {path: sub}\n")
     assert "leads out of the project" in lent(cli)
+
+
+@pytest.mark.parametrize("wall,swapped", [("process", "in"), ("landlock", "in"), ("landlock", "in/data")])
+def test_a_folder_swapped_for_a_link_while_we_start(cli, project, outside, wall, swapped):
+    if wall == "landlock" and os.geteuid() == 0:
+        pytest.skip("root's command has another id there, and pytest's folders are closed to it")
+    (project / "in/data").mkdir(parents=True)
+    (outside / "data").mkdir()
+    for secret in outside / "secret", outside / "data/secret":
+        secret.write_text("SECRET")
+    (project / "evil").symlink_to(outside)
+    at = "/mnt" if wall == "process" else project / "in/data"
+    (project / "p.yaml").write_text(f"version: 1\ntier: auto\nmounts:\n"
+                                    f"  - {{host: {project}/in/data, at: {at}, mode: rw}}\n")
+    look = f"cat /mnt/secret {outside}/secret {outside}/data/secret"
+    program = subprocess.Popen([sys.executable, "-c", SWAP, project / swapped, project / "evil"])
+    try:
+        said = {cli("run", "--no-record", "--backend", wall, "--policy", "p.yaml", "-c", look).out for _ in range(60)}
+    finally:
+        program.kill()
+        program.wait()
+    assert said == {""}

@@ -5,6 +5,7 @@
 #include "os/sys.h"
 #include "own_space.h"
 
+#include <limits.h>
 #include <sys/statvfs.h>
 
 static const struct mounts_option no_options[] = { { 0 } };
@@ -50,6 +51,27 @@ static void clone_set_attach(void)
 	CHECK(make_file("at/new") == -EROFS);
 	CHECK(make_file("at/sub/new") == -EROFS); /* what is mounted beneath as well */
 	CHECK(make_file("source/new") == 0 && make_file("source/sub/new") == 0);
+}
+
+/* A path that had no link when somebody decided about it. */
+static void no_links(void)
+{
+	char top[PATH_MAX], path[PATH_MAX + 32];
+	int tree;
+
+	make_source();
+	CHECK(getcwd(top, sizeof top) != NULL);
+	CHECK(symlink("source", "link") == 0 && symlink("sub", "source/inner") == 0);
+	snprintf(path, sizeof path, "%s/source/sub", top);
+	tree = mounts_clone_plain(path);
+	CHECK(tree >= 0 && fcntl(tree, F_GETFD) == FD_CLOEXEC);
+	CHECK(mounts_attach(tree, AT_FDCWD, "at") == 0 && exists("at/inner"));
+	snprintf(path, sizeof path, "%s/link/sub", top);
+	CHECK(mounts_clone_plain(path) == -ELOOP);
+	snprintf(path, sizeof path, "%s/source/inner", top);
+	CHECK(mounts_clone_plain(path) == -ELOOP);
+	snprintf(path, sizeof path, "%s/source/missing", top);
+	CHECK(mounts_clone_plain(path) == -ENOENT);
 }
 
 /* On a shared tree a clone is the source's peer until it is cut off: mounts would go both ways. */
@@ -233,6 +255,7 @@ AS_BOTH(clone_set_attach)
 AS_BOTH(set_one)
 AS_BOTH(clone_by_descriptor)
 AS_BOTH(links)
+AS_BOTH(no_links)
 AS_BOTH(attach_refused)
 AS_BOTH(new_file_system)
 AS_BOTH(pivot)
@@ -242,6 +265,7 @@ static const struct tap_test tests[] = {
 	BOTH_ROWS(set_one, "one mount's flags are its own"),
 	BOTH_ROWS(clone_by_descriptor, "a clone of what a descriptor names"),
 	BOTH_ROWS(links, "links at the end are not followed"),
+	BOTH_ROWS(no_links, "a path decided about has no link later"),
 	BOTH_ROWS(attach_refused, "a place that is missing or of another kind is refused"),
 	BOTH_ROWS(new_file_system, "a new file system has its options and flags"),
 	BOTH_ROWS(pivot, "after the pivot there is no way back"),

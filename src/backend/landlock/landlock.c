@@ -53,8 +53,9 @@ struct granting {
 	int result;
 };
 
-/* Names that are in the workspace. Untrusted code made them, and may have made links to the
- * caller's own files of them. tests/escape/symlinks_out.py */
+/* Names in the workspace, and what the policy decided to lend. Untrusted code may have made links
+ * to the caller's own files of them since. tests/escape/symlinks_out.py,
+ * tests/cli/test_cli_mounts.py */
 static void grant_plain(struct granting *g, const char *path, enum landlock_grant what)
 {
 	if (g->result >= 0)
@@ -119,10 +120,10 @@ static int add_rules(const struct plan *plan, const struct backend_start *how, s
 	if (plan->workspace.host && how->hidden && how->hidden[0])
 		grant_around(&g, plan->workspace.host, what, 0);
 	else if (plan->workspace.host)
-		grant(&g, plan->workspace.host, what);
+		grant_plain(&g, plan->workspace.host, what);
 	for (size_t i = 0; i < plan->mount_count; i++)
-		grant(&g, plan->mounts[i].host,
-		      plan->mounts[i].access == ACCESS_RW ? LANDLOCK_WRITE : LANDLOCK_READ);
+		grant_plain(&g, plan->mounts[i].host,
+			    plan->mounts[i].access == ACCESS_RW ? LANDLOCK_WRITE : LANDLOCK_READ);
 	grant(&g, how->scratch_dir, LANDLOCK_SCRATCH);
 	return g.result < 0 ? csn_fail(err, g.result, "landlock",
 				       "too many files around the hidden ones: at most %d rules",

@@ -204,9 +204,9 @@ static void add_proc(struct filling *f)
 }
 
 /* A host tree whose files belong to the caller: id-mapped when root started us. */
-static int take_tree(struct filling *f, const char *host, uint64_t attributes)
+static int take_tree(struct filling *f, const char *host, uint64_t attributes, bool is_plain)
 {
-	_cleanup_fd_ int fd = mounts_clone(-1, host);
+	_cleanup_fd_ int fd = is_plain ? mounts_clone_plain(host) : mounts_clone(-1, host);
 	int r = fd < 0 ? fd : mounts_idmap(fd, f->userns_fd);
 
 	if (r >= 0)
@@ -223,18 +223,26 @@ static int take_tree(struct filling *f, const char *host, uint64_t attributes)
 	return -1;
 }
 
-static void add_host_tree(struct filling *f, const char *host, const char *at, bool is_writable)
+static void add_host_tree(struct filling *f, const char *host, const char *at, uint64_t attributes,
+			  bool is_plain)
 {
-	uint64_t attributes = is_writable ? READ_WRITE : READ_ONLY;
-	struct rootfs_item *item;
+	struct rootfs_item *item =
+		add(f, f->userns_fd < 0 ? ROOTFS_BIND : ROOTFS_TREE, at + 1, host);
 
-	if (f->userns_fd < 0) {
-		add(f, ROOTFS_BIND, at + 1, host)->attributes = attributes;
-	} else {
-		item = add(f, ROOTFS_TREE, at + 1, host);
-		if (f->result >= 0)
-			item->fd = take_tree(f, host, attributes);
-	}
+	item->attributes = attributes;
+	item->is_plain = is_plain;
+	if (f->userns_fd >= 0 && f->result >= 0)
+		item->fd = take_tree(f, host, attributes, is_plain);
+}
+
+/*
+ * The workspace or a mount: the policy decided about a path without links. Another run's program
+ * that may write in the project swaps a folder of it for a link meanwhile; that is refused here,
+ * or it would choose what is lent. tests/cli/test_cli_mounts.py
+ */
+static void add_lent(struct filling *f, const char *host, const char *at, bool is_writable)
+{
+	add_host_tree(f, host, at, is_writable ? READ_WRITE : READ_ONLY, true);
 	if (is_writable)
 		allow(f, at, LANDLOCK_WRITE);
 }
@@ -244,10 +252,12 @@ static void add_cow(struct filling *f, const char *host, const char *at)
 	struct rootfs_item *item = add(f, ROOTFS_OVERLAY, at + 1, host);
 
 	item->layer = f->how->cow_dir;
+	item->is_plain = true;
 	item->attributes = READ_WRITE;
 	if (f->userns_fd >= 0 && f->result >= 0) {
-		item->fd = take_tree(f, host, READ_ONLY);
-		item->layer_fd = f->result < 0 ? -1 : take_tree(f, f->how->cow_dir, READ_WRITE);
+		item->fd = take_tree(f, host, READ_ONLY, true);
+		item->layer_fd =
+			f->result < 0 ? -1 : take_tree(f, f->how->cow_dir, READ_WRITE, false);
 	}
 	allow(f, at, LANDLOCK_WRITE);
 }
@@ -261,7 +271,7 @@ static void add_workspace(struct filling *f)
 	if (ws->access == ACCESS_COW)
 		add_cow(f, ws->host, ws->at);
 	else
-		add_host_tree(f, ws->host, ws->at, ws->access == ACCESS_RW);
+		add_lent(f, ws->host, ws->at, ws->access == ACCESS_RW);
 }
 
 static void add_in_workspace(struct filling *f, enum rootfs_kind kind, const char *const *paths)
@@ -322,11 +332,11 @@ int tree_plan(const struct tree *tree, struct launch *launch, struct csn_error *
 	add_scratch(&f);
 	add_proc(&f);
 	for (const char *const *path = how->toolchains; path && *path; path++)
-		add_host_tree(&f, *path, *path, false);
+		add_host_tree(&f, *path, *path, READ_ONLY, false);
 	add_workspace(&f);
 	for (size_t i = 0; i < plan->mount_count; i++)
-		add_host_tree(&f, plan->mounts[i].host, plan->mounts[i].at,
-			      plan->mounts[i].access == ACCESS_RW);
+		add_lent(&f, plan->mounts[i].host, plan->mounts[i].at,
+			 plan->mounts[i].access == ACCESS_RW);
 	if (plan->workspace.host && plan->workspace.access != ACCESS_RO)
 		add_frozen(&f, how->frozen);
 	if (plan->workspace.host)
