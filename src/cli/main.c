@@ -83,7 +83,9 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 	}
 	cli_done(&cli);
 	if (fflush(stdout) != 0 && status == CLI_OK) {
-		fprintf(stderr, "caisson: cannot write the output: %s\n", strerror(errno));
+		/* A reader who has enough, as head(1), is no news to anybody. */
+		if (errno != EPIPE)
+			fprintf(stderr, "caisson: cannot write the output: %s\n", strerror(errno));
 		status = CLI_FAILED;
 	}
 	return status;

@@ -239,3 +239,10 @@ def test_a_listed_command_fits_its_terminal(cli, caisson, project, env):
     assert cli("run", "--", "echo", "long " * 40).status == 0
     status, seen = on_a_terminal(caisson, project, env, "runs", "ls")
     assert status == 0 and "echo" in seen and max(map(len, seen.splitlines())) <= 80, seen
+
+
+def test_a_reader_who_has_enough_is_no_news(caisson, project, env):
+    """With SIGPIPE ignored, as Python's children may have it, the write fails instead."""
+    line = f'trap "" PIPE; {{ sleep 0.2; {caisson} help --markdown; }} | true'
+    done = subprocess.run(["sh", "-c", line], cwd=project, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30, encoding="utf-8")
+    assert done.stderr == "", done
