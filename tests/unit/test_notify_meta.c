@@ -424,7 +424,7 @@ static void program_foreign(void)
 
 static void others(bool as_user)
 {
-	static const char *const names[] = { "covered", NULL };
+	static const char *names[] = { "covered", NULL };
 	static const int results[] = { EROFS, EROFS, EROFS, EROFS, EROFS,
 				       EROFS, EROFS, EROFS, EROFS, EPERM };
 	char path[128], text[160];
@@ -437,7 +437,7 @@ static void others(bool as_user)
 	snprintf(path, sizeof path, "%s/covered", writable);
 	CHECK(mkdir(path, 0755) == 0);
 	put(path, "key", 0600);
-	hidden = names;
+	hidden = plan.workspace.hide = names;
 	run_program(program_foreign);
 	expect(results, ARRAY_SIZE(results));
 	CHECK(mode_of(foreign, "key") == 0600 && mode_of(path, "key") == 0600);
