@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "base/path.h"
@@ -63,6 +64,41 @@ static int open_folders(struct cow *cow, struct csn_error *err)
 	return 0;
 }
 
+/* The newest run that has a layer, for record_list(). */
+struct newest {
+	int root_fd;
+	char id[RUN_ID_SIZE];
+};
+
+static int find_newest(const struct run_info *info, void *data)
+{
+	struct newest *newest = data;
+	char path[RUN_ID_SIZE + 16];
+	struct stat st;
+
+	snprintf(path, sizeof path, "%s/cow/upper", info->run_id);
+	if (fstatat(newest->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	snprintf(newest->id, sizeof newest->id, "%s", info->run_id);
+	return 1;
+}
+
+/* Without a name: not the last run of all, which may have had nothing to do with a copy. */
+static int open_newest(const struct cli *cli, struct cow *cow, struct csn_error *err)
+{
+	struct newest newest = { 0 };
+	int r = run_open(cli, "", &cow->run, err);
+
+	if (r < 0)
+		return r;
+	newest.root_fd = cow->run.root_fd;
+	r = record_list(cow->run.root_fd, find_newest, &newest, err);
+	if (r <= 0 || strcmp(newest.id, cow->run.id) == 0)
+		return r < 0 ? r : 0;
+	run_done(&cow->run);
+	return run_open(cli, newest.id, &cow->run, err);
+}
+
 int cow_open(const struct cli *cli, struct cow *cow, struct csn_error *err)
 {
 	int r;
@@ -72,7 +108,8 @@ int cow_open(const struct cli *cli, struct cow *cow, struct csn_error *err)
 	/* "" is the last run elsewhere: too easily an unset variable here. */
 	if (cli->arg_count && !cli->args[0][0])
 		return csn_fail(err, -EINVAL, "usage", "an empty text names no run");
-	r = run_open(cli, cli->arg_count ? cli->args[0] : "", &cow->run, err);
+	r = cli->arg_count ? run_open(cli, cli->args[0], &cow->run, err)
+			   : open_newest(cli, cow, err);
 	if (r == 0)
 		r = run_read_result(&cow->run, err);
 	if (r < 0)

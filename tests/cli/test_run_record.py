@@ -290,6 +290,20 @@ def test_a_layer_changes_nothing_outside(tree):
     assert state(tree.ws) == before and run.facts == []
 
 
+def test_without_a_name_the_last_copy_is_meant(tree):
+    """A run in between that had no copy does not hide the work."""
+    tree.sh("true")
+    none = tree.cli("runs", "diff")
+    assert none.status != 0 and "start it with --cow" in none.text + none.err, none
+    tree.sh("echo first >first", flags=["--cow"])
+    second = tree.sh("echo second >second", flags=["--cow"])
+    tree.sh("true")
+    told = json.loads(tree.cli("runs", "diff", "--json").out)
+    assert [change["path"] for change in told["changes"]] == ["second"], told
+    assert tree.cli("runs", "commit").status == 0 and (tree.ws / "second").read_text() == "second\n"
+    assert not (tree.ws / "first").exists() and second.status == 0
+
+
 def test_diff_and_commit(tree):
     run = tree.sh(CHANGE, flags=["--cow"])
     assert run.status == 0, run
