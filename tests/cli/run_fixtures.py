@@ -90,9 +90,10 @@ class Box:
         """Everything that a test made so far becomes the owner's."""
         if os.geteuid() != 0 or self.uid == 0:
             return
-        for path in [self.base, *self.base.rglob("*")]:
-            with contextlib.suppress(FileNotFoundError):
-                os.chown(path, self.uid, self.uid, follow_symlinks=False)
+        for folder, folders, files in os.walk(self.base):  # another run may take some away meanwhile
+            for path in [folder, *(os.path.join(folder, name) for name in folders + files)]:
+                with contextlib.suppress(FileNotFoundError):
+                    os.chown(path, self.uid, self.uid, follow_symlinks=False)
 
     def file(self, name, text, mode=None):
         """A file in the workspace (or at an absolute path); returns its path."""
