@@ -6,10 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -83,6 +85,21 @@ static int check_root(int fd, const char *root, struct csn_error *err)
 	return 0;
 }
 
+/*
+ * Tells the file system that the folders in here have nothing to do with each other (chattr(1), T).
+ * ext4 then spreads them: all in one place, each new record searches past the inodes of those that
+ * were just removed. Others refuse the flag, which is as good.
+ */
+static void spread(int fd)
+{
+	int flags;
+
+	if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
+		flags |= FS_TOPDIR_FL;
+		ioctl(fd, FS_IOC_SETFLAGS, &flags);
+	}
+}
+
 int files_open_root(const char *root, bool makes, int *ret_fd, struct csn_error *err)
 {
 	_cleanup_fd_ int fd = open(root, OPEN_DIR);
@@ -94,6 +111,8 @@ int files_open_root(const char *root, bool makes, int *ret_fd, struct csn_error 
 		if (r < 0)
 			return r;
 		fd = open(root, OPEN_DIR);
+		if (fd >= 0)
+			spread(fd);
 	}
 	if (fd < 0) {
 		r = -errno;
