@@ -138,21 +138,24 @@ static int set_hostname(struct launch *launch, struct csn_error *err)
 	return 0;
 }
 
+/* Joined or not started: every other way through here is a failure. */
 static int join_netns(struct launch *launch, struct csn_error *err)
 {
 	_cleanup_fd_ int fd = -1;
-	char error = 0;
-	int r = pass_receive(launch->netns_fd, &error, &fd);
+	char told = 0;
+	int r = pass_receive(launch->netns_fd, &told, &fd), error = r < 0 ? -r : 0;
 
-	if (r > 0 && fd < 0)
-		r = error ? -error : -EPROTO;
-	if (r > 0 && setns(fd, CLONE_NEWNET) < 0)
-		r = -errno;
-	if (r > 0)
-		return 0;
-	return csn_fail(err, r < 0 ? r : -EPIPE, "network", "cannot make a net namespace: %s%s",
-			r < 0 ? strerror(-r) : "its helper ended at once",
-			r == -ENOSPC ? "; raise the limit: sysctl user.max_net_namespaces" : "");
+	if (fd >= 0) {
+		if (setns(fd, CLONE_NEWNET) == 0)
+			return 0;
+		error = errno;
+	} else if (r > 0) {
+		error = (unsigned char)told;
+	}
+	return csn_fail(err, error ? -error : -EPIPE, "network",
+			"cannot make a net namespace: %s%s",
+			error ? strerror(error) : "its helper ended at once",
+			error == ENOSPC ? "; raise the limit: sysctl user.max_net_namespaces" : "");
 }
 
 static int raise_loopback(struct launch *launch, struct csn_error *err)
