@@ -77,6 +77,8 @@ static bool ends_in_bin(const char *path, size_t size)
 
 static bool may_show(const struct search *search, const char *prefix)
 {
+	if (!search->home) /* unknown: any folder may be it */
+		return false;
 	if ((search->home && path_is_beneath(search->home, prefix)) ||
 	    (search->real_home && path_is_beneath(search->real_home, prefix)))
 		return false;
@@ -404,8 +406,11 @@ int toolchain_find(const struct toolchain_request *request, struct arena *arena,
 	if (!search.parts || !search.paths || !search.env)
 		return -ENOMEM;
 	/* Without a trailing slash, or it would be compared wrongly. */
-	if (search.home && path_normalize(search.home, home, sizeof home) >= 0)
+	if (search.home && search.home[0] == '/' &&
+	    path_normalize(search.home, home, sizeof home) >= 0)
 		search.home = home;
+	else
+		search.home = NULL;
 	/* Programs are followed through links, so where home really is counts too. */
 	search.real_home = search.home ? realpath(search.home, real_home) : NULL;
 	r = follow_request(&search);

@@ -18,17 +18,19 @@ enum { NAME_TEXT = 64, LINE_TEXT = 160 };
 /* One line of the file, from its first byte to the newline or the end. */
 struct line {
 	size_t start, end;
+	size_t next; /* where the following one starts: a first line may be empty */
 };
 
 static bool next_line(const struct edit *e, struct line *line)
 {
 	const uint8_t *newline;
 
-	line->start = line->end + (line->end > 0 ? 1 : 0);
+	line->start = line->next;
 	if (line->start >= e->file->size)
 		return false;
 	newline = memchr(e->bytes + line->start, '\n', e->file->size - line->start);
 	line->end = newline ? (size_t)(newline - e->bytes) : e->file->size;
+	line->next = line->end + 1;
 	return true;
 }
 

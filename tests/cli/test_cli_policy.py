@@ -275,3 +275,11 @@ def test_nothing_is_near_where_nothing_is_allowed(cli, home, project):
 def test_home_as_current_folder_is_refused_with_a_way_out(cli, home):
     answer = cli("policy", "explain", "--", "true", cwd=home)
     assert answer.status == 1 and "workspace" in answer.err.lower()
+
+
+def test_set_in_a_file_that_begins_with_an_empty_line(cli, project):
+    (project / "caisson.yaml").write_text("\nversion: 1\n")
+    for setting in ("tier=balanced", "limits.memory=512MiB"):
+        answer = cli("policy", "set", setting)
+        assert answer.status == 0, answer
+    assert (project / "caisson.yaml").read_text().startswith("\nversion: 1\n")
