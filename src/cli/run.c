@@ -155,6 +155,7 @@ static int execute(const struct cli *cli, const struct plan *plan, const char *c
 		.stderr_fd = is_piped ? -1 : unless_closed(STDERR_FILENO),
 		.tty_fd = -1,
 		.run_root = cli->options.no_record ? NULL : policy->project.run_root,
+		.hidden_root = policy->project.run_root,
 		.tags = cli->options.tags.items,
 	};
 	struct run_outcome outcome;

@@ -108,13 +108,14 @@ static bool is_run_root_inside(const struct run *run)
 {
 	const char *workspace = run->plan->workspace.host;
 
-	return run->setup->run_root && workspace &&
-	       path_is_beneath(run->setup->run_root, workspace) &&
-	       !str_is(run->setup->run_root, workspace);
+	return run->setup->hidden_root && workspace &&
+	       path_is_beneath(run->setup->hidden_root, workspace) &&
+	       !str_is(run->setup->hidden_root, workspace);
 }
 
-/* Records inside the workspace are hidden: a program that can write it could rewrite them. The
- * record is opened before the wall starts then, so that there is something to cover. */
+/* Records inside the workspace are hidden, from a run that keeps none too: a program that can write
+ * it could rewrite them, and what later runs take their roots from. The record is opened before
+ * the wall starts then, so that there is something to cover. */
 static int hide_run_root(struct run *run)
 {
 	const char **hidden = (const char **)run->hidden;
@@ -124,8 +125,8 @@ static int hide_run_root(struct run *run)
 		return 0;
 	while (hidden[count])
 		count++;
-	hidden[count] =
-		arena_text(&run->arena, path_tail(run->setup->run_root, run->plan->workspace.host));
+	hidden[count] = arena_text(&run->arena,
+				   path_tail(run->setup->hidden_root, run->plan->workspace.host));
 	return hidden[count] ? open_record(run) : -ENOMEM;
 }
 
@@ -303,12 +304,13 @@ static int know_secrets(struct run *run)
 
 static int prepare(struct run *run)
 {
-	int r = backend_choose(run->plan, &run->backend, &run->report, &run->error);
+	int r = know_secrets(run); /* a refused run has a result too */
 
-	if (r < 0)
-		run_note_strict(run);
-	if (r >= 0)
-		r = know_secrets(run);
+	if (r >= 0) {
+		r = backend_choose(run->plan, &run->backend, &run->report, &run->error);
+		if (r < 0)
+			run_note_strict(run);
+	}
 	if (r >= 0)
 		r = take_signals(run);
 	if (r >= 0 && !run->backend->has_view)

@@ -26,6 +26,7 @@ struct run_setup {
 	int stdout_fd, stderr_fd;      /* -1: kept in the record only */
 	int tty_fd;                    /* the caller's terminal when the command gets a pty; -1 */
 	const char *run_root;          /* NULL: no record */
+	const char *hidden_root;       /* the run root, with a record or without: never lent */
 	const char *const *tags;       /* NULL-terminated, may be NULL */
 };
 

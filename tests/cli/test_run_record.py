@@ -375,3 +375,9 @@ def test_milliseconds_have_a_thousandth_at_most(box):
         texts = re.findall(r'"(?:wall|cpu)_ms": ([0-9.]+)', box.cli("runs", "show", "--json").text)
         assert len(texts) == 2 and all(len(text.partition(".")[2]) <= 3 for text in texts), texts
     assert box.cli("runs", "verify").status == 0
+
+
+def test_a_refused_run_tells_no_secret_either(box):
+    run = box.run("echo", "s3cr3t-value", flags=["--tier", "strict", "-e", "API_KEY=s3cr3t-value"])
+    assert run.status == 125 and "s3cr3t-value" not in json.dumps(run.result), run
+    assert "[REDACTED:API_KEY]" in json.dumps(run.result), run

@@ -356,3 +356,13 @@ def test_runs_do_not_list_it(ready):
     assert ready.cli("runs", "gc", "--runs", "0").status == 0
     assert [path.name for path in ready.runs.iterdir() if path.is_dir()] == [".roots"]
     assert used(ready) == ready.skeleton
+
+
+def test_a_run_without_a_record_sees_no_run_root(box):
+    """What it could write there another run would take its root from."""
+    inside = box.ws / "runs"
+    flags = ["--rw", "--run-dir", str(inside)]
+    assert box.sh("true", flags=flags).status == 0 and box.sh("true", flags=flags).status == 0
+    assert (inside / ".roots").exists() or any(inside.iterdir())
+    run = box.sh("ls -A runs; echo x >runs/x", flags=[*flags, "--no-record"])
+    assert run.text == "" and not (inside / "x").exists(), run
