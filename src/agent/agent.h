@@ -50,8 +50,9 @@ struct agent {
 	struct buf in;
 	struct buf out;
 	bool is_out_watched; /* EPOLLOUT asked for */
-	bool is_stopping;
-	bool is_init; /* {init, …} came */
+	bool is_stopping;    /* ends when all is said */
+	bool is_broken;      /* a frame was lost: ends at once, what would follow is a lie */
+	bool is_init;        /* {init, …} came */
 	bool is_pid_1;
 	bool may_listen;  /* commands announce a listener */
 	char profile[32]; /* name of the commands' syscall profile */

@@ -40,7 +40,7 @@ void agent_watch(struct agent *agent, int fd, uint32_t events, struct agent_sour
 	if (r < 0 && errno == ENOENT)
 		r = epoll_ctl(agent->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 	if (r < 0)
-		agent->is_stopping = true;
+		agent->is_broken = true;
 }
 
 void agent_unwatch(struct agent *agent, int fd)
@@ -55,8 +55,10 @@ struct emit agent_frame(struct agent *agent)
 
 void agent_send(struct agent *agent, struct emit *emit)
 {
+	if (agent->is_broken)
+		emit->error = -EPIPE;
 	if (emit_end(emit) < 0)
-		agent->is_stopping = true;
+		agent->is_broken = true;
 }
 
 void agent_fail(struct agent *agent, int64_t ref, const char *reason, const char *detail)
@@ -186,6 +188,8 @@ static int loop(struct agent *agent)
 		int n;
 
 		r = flush(agent);
+		if (agent->is_broken)
+			r = -EPIPE;
 		if (r < 0 || (agent->is_stopping && buf_size(&agent->out) == 0))
 			break;
 		n = epoll_wait(agent->epoll_fd, events, EVENTS, wait_ms);
