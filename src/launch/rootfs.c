@@ -336,8 +336,10 @@ static int make_copy(int root_fd, struct rootfs_item *item, struct csn_error *er
 	ssize_t n;
 
 	from_fd = open(item->source, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (from_fd < 0)
-		return 0; /* missing, or unreadable for the caller too */
+	if (from_fd < 0) /* missing, or unreadable for the caller too; anything else may pass */
+		return errno == ENOENT || errno == EACCES || errno == EPERM
+			       ? 0
+			       : target_failed(item, -errno, err);
 	fd = openat(root_fd, item->at, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0444);
 	if (fd < 0)
 		return target_failed(item, -errno, err);

@@ -25,13 +25,16 @@ bool cleaner_is_needed(const struct cleaner_work *work)
 	       (work->protect && work->protect->placeholder_count);
 }
 
+/* The note goes last, and only when all that it names is gone. */
 static void clean_files(const struct cleaner_work *work, uint64_t wait_ms)
 {
+	bool is_all = true;
+
 	if (work->protect)
-		protect_clean(work->protect, wait_ms);
+		is_all &= protect_clean(work->protect, wait_ms);
 	if (work->scratch_dir)
-		scratch_remove(work->scratch_dir);
-	if (work->pending)
+		is_all &= scratch_remove(work->scratch_dir);
+	if (work->pending && is_all)
 		pending_remove(work->pending);
 }
 

@@ -191,7 +191,7 @@ static bool settle_placeholder(const char *path, const struct placeholder_note *
 				RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 	/* A workspace that is not there any more has taken it along. */
 	if (parent_fd < 0)
-		return true;
+		return parent_fd == -ENOENT || parent_fd == -ENOTDIR || parent_fd == -ELOOP;
 	if (note->state == PLACEHOLDER_HELD && (!(note->mode & S_ISVTX) || (note->mode & 0222)) &&
 	    !may_lack_mark(parent_fd))
 		return true;

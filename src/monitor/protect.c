@@ -251,14 +251,18 @@ int protect_make(struct protect *protect, const struct plan *plan, struct arena 
 	return r < 0 ? csn_fail(err, r, "workspace", "cannot protect names in the workspace") : 0;
 }
 
-void protect_clean(struct protect *protect, uint64_t wait_ms)
+bool protect_clean(struct protect *protect, uint64_t wait_ms)
 {
+	bool is_all = true;
+
 	for (size_t i = protect->placeholder_count; i > 0 && protect->notes; i--) {
 		struct placeholder *made = &protect->placeholders[i - 1];
 
 		made->fd = fd_close(made->fd); /* our own lock; another run's stays */
-		placeholder_remove(made->parent_fd, made->name, &protect->notes[i - 1], wait_ms);
+		is_all &= placeholder_remove(made->parent_fd, made->name, &protect->notes[i - 1],
+					     wait_ms) >= 0;
 	}
+	return is_all;
 }
 
 void protect_done(struct protect *protect)

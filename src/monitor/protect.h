@@ -50,8 +50,9 @@ int protect_make(struct protect *protect, const struct plan *plan, struct arena 
  */
 void protect_recheck(struct protect *protect);
 
-/* Removes the placeholders, also in a forked cleaner; waits so long for locks. */
-void protect_clean(struct protect *protect, uint64_t wait_ms);
+/* Removes the placeholders, also in a forked cleaner; waits so long for locks. False:
+ * one stays, and whoever looks later needs to know of it. */
+bool protect_clean(struct protect *protect, uint64_t wait_ms);
 
 /* Closes descriptors and gives the notes' memory back. */
 void protect_done(struct protect *protect);

@@ -495,7 +495,7 @@ void run_take_listener(struct run *run)
 	r = fetch(run, &listener);
 	if (r == -EPIPE)
 		return;
-	if (r >= 0 && run->notify) {
+	if (r >= 0 && run->has_listener) {
 		fd_close(listener);
 		r = csn_fail(&run->error, -EBADMSG, "notify",
 			     "a listener was announced out of turn");

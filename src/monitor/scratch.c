@@ -80,23 +80,31 @@ int scratch_make(const char *path, uid_t owner, int *ret_fd, struct csn_error *e
 	return 0;
 }
 
-void scratch_remove(const char *path)
-{
-	_cleanup_fd_ int place_fd = open_place();
-
-	for (int i = 0; place_fd >= 0 && i < LAST_TRIES; i++) {
-		int r = tree_remove(place_fd, path + strlen(PLACE "/"));
-
-		if (r >= 0 || r == -ENOENT)
-			return;
-		usleep(PAUSE_US);
-	}
-}
-
 static bool is_ours(const struct stat *st)
 {
 	return S_ISDIR(st->st_mode) &&
 	       (st->st_uid == geteuid() || (geteuid() == 0 && backend_is_private_uid(st->st_uid)));
+}
+
+bool scratch_remove(const char *path)
+{
+	_cleanup_fd_ int place_fd = open_place();
+	const char *name = path + strlen(PLACE "/");
+	struct stat st;
+
+	if (place_fd < 0)
+		return false;
+	/* A name may be taken by somebody else: whoever removes it may not have been told. */
+	if (fstatat(place_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_ours(&st))
+		return true;
+	for (int i = 0; i < LAST_TRIES; i++) {
+		int r = tree_remove(place_fd, name);
+
+		if (r >= 0 || r == -ENOENT)
+			return true;
+		usleep(PAUSE_US);
+	}
+	return false;
 }
 
 /* Its program may have closed it to everybody. */

@@ -23,8 +23,9 @@ void scratch_name(char ret_path[SCRATCH_PATH], const char *id);
  */
 int scratch_make(const char *path, uid_t owner, int *ret_fd, struct csn_error *err);
 
-/* Removes the folder of a run that is over; tries for a second while dying processes fill it. */
-void scratch_remove(const char *path);
+/* Removes the folder of a run that is over, if it is ours; tries for a second while dying processes
+ * fill it. False: it is still there. */
+bool scratch_remove(const char *path);
 
 /* Removes the folder `id` in /tmp if it is ours and nobody lives in it. True when it is gone. */
 bool scratch_sweep_one(const char *id);

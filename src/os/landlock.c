@@ -115,7 +115,7 @@ int landlock_allow_plain(int ruleset_fd, int abi, const char *path, enum landloc
 	_cleanup_fd_ int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
 	struct stat st;
 
-	if (fd == -ENOENT || fd == -EACCES || fd == -ELOOP)
+	if (fd == -ENOENT || fd == -EACCES || fd == -ELOOP || fd == -ENOTDIR)
 		return 0;
 	if (fd < 0)
 		return fd;
