@@ -7,8 +7,10 @@ include landlock       # the same allow-list; a syscall named below replaces all
 listener none          # deny is an errno; no watch may be left
 
 open                   deny EPERM on x86_64 when arg1 has O_CREAT|__O_TMPFILE and arg2 has S_ISUID|S_ISGID # a set-id file in a workspace is the caller's on the host
+open                   deny EPERM on x86_64 when arg1 has O_TRUNC and arg1 & O_ACCMODE is not O_WRONLY, O_RDWR # empties a file that it opens not to write: Landlock before its ABI 3 does not see it
 open                   allow on x86_64 # decided by Landlock
 openat                 deny EPERM when arg2 has O_CREAT|__O_TMPFILE and arg3 has S_ISUID|S_ISGID # as above
+openat                 deny EPERM when arg2 has O_TRUNC and arg2 & O_ACCMODE is not O_WRONLY, O_RDWR # as above
 openat                 allow # decided by Landlock
 creat                  deny EPERM on x86_64 when arg1 has S_ISUID|S_ISGID # as above
 creat                  allow on x86_64 # decided by Landlock

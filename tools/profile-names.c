@@ -47,6 +47,7 @@ static const struct {
 	ENTRY(0xffffffff),
 	ENTRY(O_WRONLY),
 	ENTRY(O_RDWR),
+	ENTRY(O_ACCMODE),
 	ENTRY(O_CREAT),
 	ENTRY(O_TRUNC),
 	{ "__O_TMPFILE", 020000000 },

@@ -25,12 +25,13 @@ path = os.environ["TMPDIR"] + "/f"
 tried("write", lambda: open(path, "w").write("x"))
 tried("elsewhere", lambda: open("/etc/passwd", "a"))
 tried("set-id", os.open, path + "s", os.O_CREAT | os.O_WRONLY, 0o4755)
+tried("empty", os.open, path, os.O_RDONLY | os.O_TRUNC)
 tried("chmod", os.chmod, path, 0o600)
 tried("utime", os.utime, path)
 tried("connect", socket.socket(socket.AF_UNIX).connect, %r)
 """
-WITHOUT = "write done\nelsewhere 13\nset-id 1\nchmod 1\nutime 1\nconnect 13\n"
-WITH = "write done\nelsewhere 13\nset-id 1\nchmod done\nutime done\nconnect 13\n"
+WITHOUT = "write done\nelsewhere 13\nset-id 1\nempty 1\nchmod 1\nutime 1\nconnect 13\n"
+WITH = "write done\nelsewhere 13\nset-id 1\nempty done\nchmod done\nutime done\nconnect 13\n"
 ATTEMPTS = {"NetworkAccessViolation", "FilesystemWriteViolation", "SyscallViolation"}
 
 

@@ -180,6 +180,16 @@ static const struct row {
 	{ CA, "process_vm_readv", { 0 }, ERR(EPERM) },
 	{ CA, "seccomp", { 1, SECCOMP_FILTER_FLAG_NEW_LISTENER }, ERR(EPERM) },
 	{ LA, "openat", { 0, 0, O_RDWR | O_CREAT }, OK },
+	{ LA, "openat", { 0, 0, O_RDONLY | O_TRUNC }, ERR(EPERM) },
+	{ LA, "openat", { 0, 0, O_ACCMODE | O_TRUNC }, ERR(EPERM) },
+	{ LA, "openat", { 0, 0, O_RDONLY | O_TRUNC | O_CREAT, 0600 }, ERR(EPERM) },
+	{ LA, "openat", { 0, 0, O_WRONLY | O_TRUNC | O_CREAT, 0600 }, OK },
+	{ LA, "openat", { 0, 0, O_RDWR | O_TRUNC }, OK },
+	{ LA, "openat", { 0, 0, O_RDONLY | O_CLOEXEC }, OK },
+	{ LA, "open", { 0, O_RDONLY | O_TRUNC }, ERR(EPERM) },
+	{ LA, "open", { 0, O_ACCMODE | O_TRUNC }, ERR(EPERM) },
+	{ LA, "open", { 0, O_WRONLY | O_TRUNC | O_CREAT }, OK },
+	{ LA, "creat", { 0, 0600 }, OK },
 	{ LA, "connect", { 0 }, ERR(EACCES) },
 	{ LA, "truncate", { 0 }, ERR(EPERM) },
 	{ LA, "fchmod", { 0, 0600 }, ERR(EPERM) },
@@ -247,7 +257,7 @@ static void test_table(void)
 			if (data.nr >= 0)
 				check_verdict(arch, rows[i].profile, &data, rows[i].verdict);
 		}
-		CHECK(absent == (arch->has_x32 ? 0 : 9));
+		CHECK(absent == (arch->has_x32 ? 0 : 13));
 	}
 }
 
