@@ -43,6 +43,7 @@ struct agent_source {
 };
 
 struct exec;
+struct job;
 
 struct agent {
 	int epoll_fd;
@@ -59,6 +60,8 @@ struct agent {
 	int landlock_abi;
 	char workspace[4096]; /* where commands start unless the call says otherwise */
 	struct exec *execs[AGENT_CALLS];
+	struct job *jobs[AGENT_CALLS];
+	uint64_t job_order; /* of the next job */
 };
 
 /* Queues frames; a failure (out of memory) ends the agent: a lost frame would be a lie. */
@@ -73,6 +76,6 @@ void agent_fail(struct agent *agent, int64_t ref, const char *reason, const char
 void agent_watch(struct agent *agent, int fd, uint32_t events, struct agent_source source);
 void agent_unwatch(struct agent *agent, int fd);
 
-/* Frames from the monitor, by a table; see handlers in frames.c. Returns a negative errno when
- * the stream is broken: the agent then ends. */
-int agent_handle(struct agent *agent, int index, const struct term *frame);
+/* Frames from the monitor, by a table; see handlers in frames.c. `size` is the payload's. Returns a
+ * negative errno when the stream is broken: the agent then ends. */
+int agent_handle(struct agent *agent, int index, const struct term *frame, size_t size);

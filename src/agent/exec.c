@@ -216,10 +216,6 @@ void exec_start(struct agent *agent, int64_t ref, const struct term *map)
 		agent_fail(agent, ref, errno_name(-r), "the call needs argv or command");
 		return;
 	}
-	if (exec_find(agent, ref)) {
-		agent_fail(agent, ref, "invalid", "this Ref is in use");
-		return;
-	}
 	exec = exec_new(agent, ref);
 	if (!exec) {
 		agent_fail(agent, ref, "eagain", "too many calls at once");

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "agent/exec.h"
+#include "agent/job.h"
+#include "agent/verbs.h"
 #include "base/str.h"
 #include "wire/frame.h"
 
@@ -43,37 +45,20 @@ static int on_init(struct agent *agent, const struct term *items)
 	emit_atom(&emit, "version");
 	emit_int(&emit, PROTOCOL_VERSION);
 	emit_atom(&emit, "verbs");
-	emit_list(&emit, 1);
-	emit_atom(&emit, "exec");
-	emit_nil(&emit);
+	verbs_list(&emit);
 	emit_atom(&emit, "enforces");
 	emit_nil(&emit);
 	agent_send(agent, &emit);
 	return 0;
 }
 
-static int on_call(struct agent *agent, const struct term *items)
-{
-	int64_t ref = items[1].integer;
-	const struct frame_verb *verb = frame_find_verb(&items[2]);
-	struct csn_error err = { 0 };
-
-	if (!verb || !term_is_atom(&items[2], "exec")) {
-		agent_fail(agent, ref, "not_supported", "this agent does not have that verb");
-		return 0;
-	}
-	if (frame_check_map(verb->args, &items[3], &err) < 0) {
-		agent_fail(agent, ref, "invalid", err.text);
-		return 0;
-	}
-	exec_start(agent, ref, &items[3]);
-	return 0;
-}
-
 static int on_data(struct agent *agent, const struct term *items)
 {
 	struct exec *exec = exec_find(agent, items[1].integer);
+	struct job *job = exec ? NULL : job_find(agent, items[1].integer);
 
+	if (job)
+		job_input(agent, job, &items[3], items[3].type == TERM_ATOM);
 	if (!exec)
 		return 0;
 	if (items[3].type == TERM_ATOM)
@@ -85,9 +70,12 @@ static int on_data(struct agent *agent, const struct term *items)
 static int on_window(struct agent *agent, const struct term *items)
 {
 	struct exec *exec = exec_find(agent, items[1].integer);
+	struct job *job = exec ? NULL : job_find(agent, items[1].integer);
 
 	if (exec)
 		streams_window(agent, &exec->streams, items[2].integer);
+	else if (job)
+		job_window(job, items[2].integer);
 	return 0;
 }
 
@@ -114,9 +102,12 @@ static int on_resize(struct agent *agent, const struct term *items)
 static int on_cancel(struct agent *agent, const struct term *items)
 {
 	struct exec *exec = exec_find(agent, items[1].integer);
+	struct job *job = exec ? NULL : job_find(agent, items[1].integer);
 
 	if (exec)
 		exec_signal(agent, exec, SIGKILL);
+	else if (job)
+		job_cancel(agent, job);
 	return 0;
 }
 
@@ -137,14 +128,18 @@ static const struct {
 	int (*handle)(struct agent *agent, const struct term *items);
 	bool is_first; /* allowed before init */
 } handlers[] = {
-	[FRAME_INIT] = { on_init, true },      [FRAME_CALL] = { on_call, false },
-	[FRAME_DATA_IN] = { on_data, false },  [FRAME_WINDOW_IN] = { on_window, false },
-	[FRAME_SIGNAL] = { on_signal, false }, [FRAME_RESIZE] = { on_resize, false },
-	[FRAME_CANCEL] = { on_cancel, false }, [FRAME_STOP] = { on_stop, true },
+	[FRAME_INIT] = { on_init, true },         [FRAME_DATA_IN] = { on_data, false },
+	[FRAME_WINDOW_IN] = { on_window, false }, [FRAME_SIGNAL] = { on_signal, false },
+	[FRAME_RESIZE] = { on_resize, false },    [FRAME_CANCEL] = { on_cancel, false },
+	[FRAME_STOP] = { on_stop, true },
 };
 
-int agent_handle(struct agent *agent, int index, const struct term *frame)
+int agent_handle(struct agent *agent, int index, const struct term *frame, size_t size)
 {
+	if (index == FRAME_CALL && agent->is_init) {
+		verbs_call(agent, frame->items, size);
+		return 0;
+	}
 	if (index < 0 || (size_t)index >= ARRAY_SIZE(handlers) || !handlers[index].handle)
 		return -EBADMSG;
 	if (!agent->is_init && !handlers[index].is_first)

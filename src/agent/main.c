@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "agent/exec.h"
+#include "agent/job.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "os/agent_fds.h"
@@ -110,7 +111,7 @@ static int handle_payload(struct agent *agent, const uint8_t *payload, size_t si
 	r = frame_decode(&arena, (struct term_input){ payload, size }, FROM_MONITOR, &frame, &err);
 	if (r < 0)
 		return r;
-	return agent_handle(agent, r, &frame);
+	return agent_handle(agent, r, &frame, size);
 }
 
 static int read_stream(struct agent *agent)
@@ -187,6 +188,8 @@ static int loop(struct agent *agent)
 		int wait_ms = exec_finish(agent, clock_now_ms());
 		int n;
 
+		if (!agent->is_stopping && jobs_step(agent))
+			wait_ms = 0;
 		r = flush(agent);
 		if (agent->is_broken)
 			r = -EPIPE;
@@ -199,6 +202,7 @@ static int loop(struct agent *agent)
 			break;
 	}
 	flush(agent);
+	jobs_done(agent);
 	return r;
 }
 
