@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -303,6 +304,7 @@ enum notify_state notify_handle(struct notify *notify)
 	int events = 0;
 
 	fill_bucket(notify);
+	hand_look(notify);
 	/* Only then: retrying with every call would let 64 waiting connects multiply a flood. */
 	if (timer_fired(notify)) {
 		wait_tick(notify);
@@ -327,11 +329,28 @@ enum notify_state notify_handle(struct notify *notify)
 	return NOTIFY_MORE;
 }
 
+static int save_groups(struct notify *notify)
+{
+	int count = getgroups(0, NULL);
+
+	notify->groups = calloc((size_t)count + 1, sizeof *notify->groups);
+	if (!notify->groups)
+		return -ENOMEM;
+	notify->group_count = getgroups(count, notify->groups);
+	return notify->group_count < 0 ? -errno : 0;
+}
+
 static int open_all(struct notify *notify)
 {
+	struct epoll_event readable = { .events = EPOLLIN };
+
 	notify->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (notify->timer < 0)
+	notify->wakes = epoll_create1(EPOLL_CLOEXEC);
+	if (notify->timer < 0 || notify->wakes < 0 ||
+	    epoll_ctl(notify->wakes, EPOLL_CTL_ADD, notify->timer, &readable) < 0)
 		return -errno;
+	if (notify->setup.as_uid)
+		return save_groups(notify);
 	/* No SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP: it wakes the program on our processor though
 	 * another one idles; a build with -j2 then takes a tenth longer, and a call gains nothing.
 	 */
@@ -349,7 +368,7 @@ int notify_new(int listener, const struct notify_setup *setup, struct notify **r
 		return csn_fail(err, -ENOMEM, "notify", "out of memory for a command's listener");
 	}
 	notify->listener = listener;
-	notify->timer = notify->root = notify->scratch = -1;
+	notify->timer = notify->wakes = notify->root = notify->scratch = -1;
 	notify->hand = notify->hand_pidfd = -1;
 	notify->setup = *setup;
 	if (!setup->has_own_view && landlock_abi() < ABI_TRUNCATE)
@@ -377,8 +396,10 @@ void notify_free(struct notify *notify)
 	hand_done(notify);
 	fd_close(notify->listener);
 	fd_close(notify->timer);
+	fd_close(notify->wakes);
 	fd_close(notify->root);
 	fd_close(notify->scratch);
+	free(notify->groups);
 	free(notify);
 }
 
@@ -389,7 +410,7 @@ int notify_fd(const struct notify *notify)
 
 int notify_timer_fd(const struct notify *notify)
 {
-	return notify->timer;
+	return notify->wakes;
 }
 
 void notify_stats(const struct notify *notify, struct notify_stats *ret_stats)

@@ -83,10 +83,10 @@ int notify_new(int listener, const struct notify_setup *setup, struct notify **r
 void notify_free(struct notify *notify);
 
 /*
- * The descriptor to poll for input, -1 while answering is put off, and the timer's, which is
- * polled always. Not one epoll over both: a wake-up through an epoll loses the hint that the
- * program waits and its processor is free (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP), and where all
- * processors are busy the monitor would then wait for one, milliseconds.
+ * The descriptor to poll for input, -1 while answering is put off, and that of the timer and the
+ * hand, which is polled always. Not one epoll over both: a wake-up through an epoll loses the hint
+ * that the program waits and its processor is free (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP), and where
+ * all processors are busy the monitor would then wait for one, milliseconds.
  */
 int notify_fd(const struct notify *notify);
 int notify_timer_fd(const struct notify *notify);

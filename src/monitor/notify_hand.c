@@ -14,10 +14,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -31,6 +33,7 @@
 #include "os/sys.h"
 
 enum { SOCKET_FD = 3, LISTENER_FD, KEPT_FDS, HIGH_FD = 16, VALUE_MAX = 65536 };
+enum { ORDERS_MIN = 64, DYING_MS = 20 };
 
 /* An order that found the socket full: more than a hundred of the command's threads wait. */
 struct held {
@@ -180,9 +183,32 @@ _Noreturn static void serve(int socket, int listener, uid_t as_uid)
 
 /* ---- in the monitor ------------------------------------------------------------------------ */
 
+static bool has_ended(const struct notify *notify, int wait_ms)
+{
+	struct pollfd ended = { .fd = notify->hand_pidfd, .events = POLLIN };
+
+	return notify->hand_pidfd >= 0 && poll(&ended, 1, wait_ms) > 0;
+}
+
+/* Ends it; the next order starts another. si_pid is 0 where it is not over yet. */
+static void bury(struct notify *notify, siginfo_t *ret_info)
+{
+	*ret_info = (siginfo_t){ 0 };
+	notify->hand = fd_close(notify->hand);
+	if (notify->hand_pidfd < 0)
+		return;
+	sys_pidfd_signal(notify->hand_pidfd, SIGKILL);
+	/* Not waited for: it may be waiting for a file itself. Our own end reaps it then. */
+	waitid(P_PIDFD, (id_t)notify->hand_pidfd, ret_info, WEXITED | WNOHANG);
+	epoll_ctl(notify->wakes, EPOLL_CTL_DEL, notify->hand_pidfd, NULL);
+	notify->hand_pidfd = fd_close(notify->hand_pidfd);
+}
+
 static int start(struct notify *notify)
 {
-	int pair[2], pidfd = -1;
+	struct epoll_event ended = { .events = EPOLLIN };
+	int pair[2], pidfd = -1, r;
+	siginfo_t info;
 	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -199,7 +225,11 @@ static int start(struct notify *notify)
 	}
 	notify->hand = pair[0];
 	notify->hand_pidfd = pidfd;
-	return 0;
+	if (epoll_ctl(notify->wakes, EPOLL_CTL_ADD, pidfd, &ended) == 0)
+		return 0;
+	r = -errno;
+	bury(notify, &info);
+	return r;
 }
 
 static int send_order(const struct notify *notify, const struct order *order, int fd,
@@ -245,35 +275,111 @@ static void drop_held(struct notify *notify)
 	notify->held = NULL;
 }
 
-/* It was killed: what it had is lost, the next order starts another. */
-static void bury(struct notify *notify)
+/* False: answered by the hand, or its thread died. */
+static bool is_unanswered(const struct notify *notify, uint64_t id)
 {
+	return ioctl(notify->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
+/* The hand answers by itself, so what is answered is noticed only when there is no room. */
+static int make_room(struct notify *notify)
+{
+	size_t kept = 0, room;
+	uint64_t *orders;
+
+	if (notify->order_count < notify->order_room)
+		return 0;
+	for (size_t i = 0; i < notify->order_count; i++)
+		if (is_unanswered(notify, notify->orders[i]))
+			notify->orders[kept++] = notify->orders[i];
+	notify->order_count = kept;
+	if (notify->order_room > 0 && kept <= notify->order_room / 2)
+		return 0;
+	room = notify->order_room > 0 ? notify->order_room * 2 : ORDERS_MIN;
+	orders = reallocarray(notify->orders, room, sizeof *orders);
+	if (!orders)
+		return -ENOMEM;
+	notify->orders = orders;
+	notify->order_room = room;
+	return 0;
+}
+
+static void record_lost(struct notify *notify, const siginfo_t *info, uint64_t count)
+{
+	struct fact fact;
+	char *cause = fact.detail.text;
+	size_t size = sizeof fact.detail.text;
+
+	fact_init(&fact, FACT_FILESYSTEM_WRITE, SOURCE_MONITOR);
+	fact.count = count;
+	fact.detail.path_unknown = true;
+	fact.is_certain = false;
+	fact.is_expected = true; /* no attempt: the program did nothing that is not permitted */
+	if (info->si_pid == 0)
+		fact_print(cause, size, "caisson-hand has ended");
+	else if (info->si_code == CLD_EXITED)
+		fact_print(cause, size, "caisson-hand could not be set up");
+	else
+		fact_print(cause, size, "caisson-hand was ended by signal %d", info->si_status);
+	fact_print(fact.rule, sizeof fact.rule, "none: the call was not refused by us");
+	fact_print(fact.say, sizeof fact.say,
+		   "A change of rights, owners, times or attributes failed with EIO, not for the "
+		   "policy: the process that makes it is gone (%s); try again.",
+		   cause);
+	violations_add(notify->setup.violations, &fact);
+}
+
+/* The hand is gone: nobody else would answer what it was given. */
+static void lose(struct notify *notify)
+{
+	uint64_t lost = 0;
 	siginfo_t info;
 
-	notify->hand = fd_close(notify->hand);
-	if (notify->hand_pidfd < 0)
-		return;
-	sys_pidfd_signal(notify->hand_pidfd, SIGKILL);
-	/* Not waited for: it may be waiting for a file itself. Our own end reaps it then. */
-	waitid(P_PIDFD, (id_t)notify->hand_pidfd, &info, WEXITED | WNOHANG);
-	notify->hand_pidfd = fd_close(notify->hand_pidfd);
+	/* Its socket closes a moment before its end can be seen. */
+	has_ended(notify, DYING_MS);
+	bury(notify, &info);
+	for (size_t i = 0; i < notify->order_count; i++) {
+		struct seccomp_notif_resp answer = { .id = notify->orders[i], .error = -EIO };
+
+		/* ENOENT: it was answered. */
+		lost += ioctl(notify->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) == 0;
+	}
+	notify->order_count = 0;
+	drop_held(notify);
+	if (lost > 0)
+		record_lost(notify, &info, lost);
+}
+
+static bool is_gone(int r)
+{
+	return r == -EPIPE || r == -ECONNRESET;
+}
+
+static int pass_on(struct notify *notify, const struct order *order, int fd, const void *value)
+{
+	int r = notify->hand < 0 ? start(notify) : 0;
+
+	return r < 0 ? r : send_order(notify, order, fd, value);
 }
 
 int hand_order(struct call *call, const struct order *order, int fd, const void *value)
 {
 	struct notify *notify = call->notify;
-	int r = notify->hand < 0 ? start(notify) : 0;
+	int r = make_room(notify);
 
 	if (r < 0)
 		return r;
-	r = send_order(notify, order, fd, value);
-	if (r == -EAGAIN)
-		return hold(notify, order, fd, value);
-	if (r < 0 && r != -ETOOMANYREFS && r != -EMSGSIZE && r != -ENOMEM && r != -ENOBUFS) {
-		bury(notify);
-		return -EIO;
+	r = pass_on(notify, order, fd, value);
+	if (is_gone(r)) {
+		lose(notify);
+		r = pass_on(notify, order, fd, value);
 	}
-	return r < 0 ? -EAGAIN : 0;
+	if (r == -EAGAIN && notify->hand >= 0)
+		r = hold(notify, order, fd, value);
+	if (r < 0)
+		return is_gone(r) ? -EIO : -EAGAIN;
+	notify->orders[notify->order_count++] = order->id;
+	return 0;
 }
 
 void hand_tick(struct notify *notify)
@@ -287,17 +393,28 @@ void hand_tick(struct notify *notify)
 	r = send_order(notify, &held->order, held->fd, held->value);
 	if (r == -EAGAIN)
 		return;
+	if (is_gone(r)) {
+		lose(notify);
+		return;
+	}
 	answer.id = held->order.id;
 	answer.error = r;
 	if (r < 0)
 		ioctl(notify->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
-	if (r == -EPIPE || r == -ECONNRESET)
-		bury(notify);
 	drop_held(notify);
+}
+
+void hand_look(struct notify *notify)
+{
+	if (has_ended(notify, 0))
+		lose(notify);
 }
 
 void hand_done(struct notify *notify)
 {
+	siginfo_t info;
+
 	drop_held(notify);
-	bury(notify);
+	bury(notify, &info);
+	free(notify->orders);
 }

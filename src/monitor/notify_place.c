@@ -19,6 +19,7 @@
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -284,14 +285,32 @@ int place_find(const struct call *call, int dir_fd, const char *path, bool is_no
 	return r < 0 ? r : -ELOOP;
 }
 
-/* Root's monitor walks with the command's ids: folders closed to it stay closed. Both are the
- * caller's own otherwise. */
-static void walk_as(const struct notify *notify, bool is_begin)
+/*
+ * Root's monitor walks with the command's ids: folders closed to it stay closed, also those open to
+ * a group of the monitor's. Raw calls, of this thread alone. 0 or a negative errno.
+ */
+static int become_command(const struct notify *notify)
+{
+	uid_t id = notify->setup.as_uid;
+
+	if (!id)
+		return 0;
+	/* Refused where the kernel refused it to the command too. */
+	if (syscall(SYS_setgroups, 0, NULL) < 0 && errno != EPERM)
+		return -errno;
+	setfsgid(id);
+	setfsuid(id);
+	/* Neither says that it failed; -1 is no id and changes nothing. */
+	return (uid_t)setfsuid((uid_t)-1) == id && (gid_t)setfsgid((gid_t)-1) == id ? 0 : -EACCES;
+}
+
+static void become_monitor(const struct notify *notify)
 {
 	if (!notify->setup.as_uid)
 		return;
-	setfsgid(is_begin ? notify->setup.as_uid : getegid());
-	setfsuid(is_begin ? notify->setup.as_uid : geteuid());
+	setfsuid(geteuid());
+	setfsgid(getegid());
+	syscall(SYS_setgroups, notify->group_count, notify->groups);
 }
 
 int place_walk(const struct call *call, int dir_fd, const char *path, bool is_nofollow, int *ret_fd)
@@ -308,10 +327,11 @@ int place_walk(const struct call *call, int dir_fd, const char *path, bool is_no
 		r = place_of_fd(call, dir_fd, &base);
 	if (r < 0)
 		return r == -ENOENT && dir_fd != AT_FDCWD ? -EBADF : r;
-	walk_as(call->notify, true);
-	fd = sys_openat2(base.fd, path, O_PATH | (is_nofollow ? O_NOFOLLOW : 0),
-			 RESOLVE_NO_MAGICLINKS);
-	walk_as(call->notify, false);
+	fd = become_command(call->notify);
+	if (fd == 0)
+		fd = sys_openat2(base.fd, path, O_PATH | (is_nofollow ? O_NOFOLLOW : 0),
+				 RESOLVE_NO_MAGICLINKS);
+	become_monitor(call->notify);
 	if (fd < 0)
 		return fd == -EPERM ? -EACCES : fd;
 	*ret_fd = fd;

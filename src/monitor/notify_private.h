@@ -43,6 +43,9 @@ struct lookup {
 struct notify {
 	int listener;
 	int timer;
+	int wakes;     /* epoll over the timer and the hand's end */
+	gid_t *groups; /* the monitor's own, owned, where it walks with other ids */
+	int group_count;
 	struct notify_setup setup;
 	char profile[32];
 	int root;           /* O_PATH of the command's root, -1 until needed */
@@ -56,6 +59,8 @@ struct notify {
 	int hand; /* the socket to it, -1: not started */
 	int hand_pidfd;
 	struct held *held; /* an order that waits for room, or NULL */
+	uint64_t *orders;  /* given and not known to be answered, owned */
+	size_t order_count, order_room;
 	size_t waiting_count;
 	struct waiting waiting[NOTIFY_WAITING_MAX];
 	struct lookup lookups[NOTIFY_LOOKUPS_MAX];
@@ -142,11 +147,15 @@ struct order {
 /*
  * Gives an order for descriptor `fd` (borrowed) to the hand, which answers the call; the first one
  * starts it. 0 or a negative errno to answer instead: -EIO, -EAGAIN where it cannot be started.
+ * Should the hand end before it has answered, the call gets EIO (hand_look()).
  */
 int hand_order(struct call *call, const struct order *order, int fd, const void *value);
 
 /* Tries again to hand over an order that had no room; until then no call is taken. */
 void hand_tick(struct notify *notify);
+
+/* Has the hand ended? Then what it has not answered fails with EIO, and a fact says why. */
+void hand_look(struct notify *notify);
 
 /* Ends the hand, and what it has not done. */
 void hand_done(struct notify *notify);
