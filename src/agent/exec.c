@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdalign.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -22,6 +24,8 @@
 #include "os/agent_fds.h"
 #include "os/sweep.h"
 #include "wire/frame.h"
+
+enum { ARENA_FIRST = 8 << 10 }; /* for the usual environment */
 
 struct exec *exec_find(struct agent *agent, int64_t ref)
 {
@@ -201,12 +205,13 @@ static int start(struct agent *agent, struct exec *exec, const struct command *c
 
 void exec_start(struct agent *agent, int64_t ref, const struct term *map)
 {
+	alignas(max_align_t) char first[ARENA_FIRST];
 	_cleanup_arena_ struct arena arena;
 	struct command command;
 	struct exec *exec;
 	int r;
 
-	arena_init(&arena, 16 << 20);
+	arena_init_in(&arena, 16 << 20, first, sizeof first);
 	r = command_read(map, &arena, &command);
 	if (r == -EOPNOTSUPP) {
 		agent_fail(agent, ref, "not_supported", "this agent lacks a key of the call");

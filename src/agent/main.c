@@ -10,6 +10,8 @@
 #include "agent/agent.h"
 
 #include <errno.h>
+#include <stdalign.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +30,9 @@
 #include "os/sweep.h"
 #include "os/sys.h"
 #include "wire/frame.h"
+
+/* Most calls fit: each further block costs a start two system calls and their page faults. */
+enum { ARENA_FIRST = 16 << 10 };
 
 enum { READ_SIZE = 128 << 10, EVENTS = 32 };
 
@@ -102,12 +107,13 @@ static int flush(struct agent *agent)
 
 static int handle_payload(struct agent *agent, const uint8_t *payload, size_t size)
 {
+	alignas(max_align_t) char first[ARENA_FIRST];
 	_cleanup_arena_ struct arena arena;
 	struct csn_error err = { 0 };
 	struct term frame;
 	int r;
 
-	arena_init(&arena, 64 << 20);
+	arena_init_in(&arena, 64 << 20, first, sizeof first);
 	r = frame_decode(&arena, (struct term_input){ payload, size }, FROM_MONITOR, &frame, &err);
 	if (r < 0)
 		return r;

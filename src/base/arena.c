@@ -3,6 +3,7 @@
 
 #include <stdalign.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@ struct arena_block {
 	struct arena_block *next;
 	size_t used;
 	size_t cap;
+	bool is_lent;
 	alignas(max_align_t) char data[];
 };
 
@@ -23,13 +25,22 @@ void arena_init(struct arena *arena, size_t quota_bytes)
 	*arena = (struct arena){ .quota = quota_bytes };
 }
 
+void arena_init_in(struct arena *arena, size_t quota_bytes, void *memory, size_t size)
+{
+	struct arena_block *block = memory;
+
+	*arena = (struct arena){ .blocks = block, .quota = quota_bytes };
+	*block = (struct arena_block){ .cap = size - sizeof *block, .is_lent = true };
+}
+
 void arena_done(struct arena *arena)
 {
 	struct arena_block *block = arena->blocks, *next;
 
 	for (; block; block = next) {
 		next = block->next;
-		free(block);
+		if (!block->is_lent)
+			free(block);
 	}
 	*arena = (struct arena){ .quota = arena->quota };
 }
@@ -41,9 +52,7 @@ static struct arena_block *add_block(struct arena *arena, size_t size)
 
 	if (!block)
 		return NULL;
-	block->used = 0;
-	block->cap = cap;
-	block->next = arena->blocks;
+	*block = (struct arena_block){ .next = arena->blocks, .cap = cap };
 	arena->blocks = block;
 	return block;
 }

@@ -22,6 +22,9 @@ struct arena {
 
 /* Empty, allocates nothing; at most `quota_bytes` altogether. */
 void arena_init(struct arena *arena, size_t quota_bytes);
+/* The same with a first block of the caller's, at least 256 bytes, aligned for any type, that must
+ * outlive it: what is small needs no allocation then. Use it before arena_done() only. */
+void arena_init_in(struct arena *arena, size_t quota_bytes, void *memory, size_t size);
 /* Frees everything; the arena may be used again. */
 void arena_done(struct arena *arena);
 

@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "tap.h"
 
+#include <stdalign.h>
 #include <stdint.h>
 
 static void test_quota(void)
@@ -104,6 +105,25 @@ static void test_copies(void)
 	CHECK_STR(arena_printf(&arena, "%d", 1), "1");
 }
 
+/* What fits lies in the caller's memory; what does not is allocated, and freed (ASan sees both). */
+static void test_first_block_lent(void)
+{
+	alignas(max_align_t) char memory[512];
+	_cleanup_arena_ struct arena arena;
+	char *first, *second;
+
+	memset(memory, 0xff, sizeof memory);
+	arena_init_in(&arena, 10000, memory, sizeof memory);
+	first = arena_text(&arena, "near");
+	second = arena_alloc(&arena, 5000);
+	CHECK(first > memory && first + 4 < memory + sizeof memory);
+	CHECK(second && (second < memory || second >= memory + sizeof memory) && second[4999] == 0);
+	CHECK_STR(first, "near");
+	CHECK(!arena_alloc(&arena, 6000));
+	arena_done(&arena);
+	CHECK(arena_alloc(&arena, 100));
+}
+
 static const struct tap_test tests[] = {
 	{ "the quota holds", test_quota },
 	{ "one byte more than the quota is refused", test_sizes_around_the_quota },
@@ -111,6 +131,7 @@ static const struct tap_test tests[] = {
 	{ "memory is zeroed and aligned", test_zeroed_and_aligned },
 	{ "pointers stay valid", test_pointers_stay },
 	{ "copies end in NUL", test_copies },
+	{ "a first block of the caller's is used and not freed", test_first_block_lent },
 };
 
 TAP_MAIN(tests)
