@@ -21,6 +21,7 @@
 #include "base/str.h"
 
 enum { OPEN_DIR = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+enum { WORD_TEXT = 256 };
 
 int files_fail(struct csn_error *err, int code, const char *what, const char *name)
 {
@@ -67,6 +68,7 @@ static int make_parents(const char *root, struct csn_error *err)
 
 static int check_root(int fd, const char *root, struct csn_error *err)
 {
+	char word[WORD_TEXT];
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
@@ -81,7 +83,8 @@ static int check_root(int fd, const char *root, struct csn_error *err)
 		return csn_fail(err, -EPERM, "record",
 				"others may write to the run root %s: run `chmod go-w %s`, or name "
 				"another folder with --run-dir",
-				root, root);
+				root,
+				str_shell_word(root, word, sizeof word) < 0 ? "FOLDER" : word);
 	return 0;
 }
 

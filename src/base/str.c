@@ -155,6 +155,103 @@ bool str_is_utf8(const void *data, size_t size)
 	return true;
 }
 
+size_t str_decode(const void *data, size_t size, unsigned *ret_code)
+{
+	const uint8_t *at = data;
+	size_t length = at[0] ? utf8_length(at, size) : 1;
+
+	*ret_code = length > 1 ? at[0] & (0x7Fu >> length) : at[0];
+	for (size_t i = 1; i < length; i++)
+		*ret_code = *ret_code << 6 | (at[i] & 0x3Fu);
+	return length;
+}
+
+bool str_is_unsafe(unsigned code)
+{
+	static const unsigned ranges[][2] = {
+		{ 0x00, 0x1F },     { 0x7F, 0x9F },     { 0x61C, 0x61C },   { 0x200B, 0x200F },
+		{ 0x2028, 0x202E }, { 0x2060, 0x206F }, { 0xFEFF, 0xFEFF }, { 0xE0000, 0xE007F },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+		if (code >= ranges[i][0] && code <= ranges[i][1])
+			return true;
+	return false;
+}
+
+/* Length of the character at `at` if it may be printed, else 0. */
+static size_t safe_length(const char *at)
+{
+	unsigned code;
+	size_t n = str_decode(at, strnlen(at, 4), &code);
+
+	return n && !str_is_unsafe(code) ? n : 0;
+}
+
+/* Letters that no shell gives a meaning in a word; zsh does to `=` at its start. */
+static bool is_plain_word(const char *word)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789_-+./:,=@%";
+
+	return *word && *word != '=' && !word[strspn(word, plain)];
+}
+
+static bool is_printable(const char *word)
+{
+	size_t n;
+
+	for (; *word; word += n) {
+		n = safe_length(word);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What stands for the character at `at`, of `n` bytes (0: not to be printed, one byte of it). A
+ * backslash stands outside the single quotes, where fish would take it for an escape. Within $'…'
+ * there is no quote and no `!`: a shell that does not know the form ends at the same place.
+ */
+static void shell_letter(const char *at, size_t n, bool is_ansi, char ret_text[8])
+{
+	if (is_ansi && (n == 0 || *at == '\'' || *at == '!'))
+		snprintf(ret_text, 8, *at == '\n' ? "\\n" : "\\%03o", (uint8_t)*at);
+	else if (*at == '\\')
+		snprintf(ret_text, 8, is_ansi ? "\\\\" : "'\\\\'");
+	else if (*at == '\'')
+		snprintf(ret_text, 8, "'\\''");
+	else
+		snprintf(ret_text, 8, "%.*s", (int)n, at);
+}
+
+int str_shell_word(const char *word, char *ret_text, size_t size)
+{
+	bool is_plain = is_plain_word(word), is_ansi = !is_printable(word);
+	const char *before = is_plain ? "" : is_ansi ? "$'" : "'", *after = is_plain ? "" : "'";
+	size_t used = strlen(before), end = used + strlen(after) + 1, n;
+	char letter[8];
+
+	*ret_text = 0;
+	if (end > size)
+		return -ENAMETOOLONG;
+	memcpy(ret_text, before, used);
+	for (; *word; word += n ? n : 1) {
+		n = safe_length(word);
+		shell_letter(word, n, is_ansi, letter);
+		end += strlen(letter);
+		if (end > size) {
+			*ret_text = 0;
+			return -ENAMETOOLONG;
+		}
+		memcpy(ret_text + used, letter, strlen(letter));
+		used += strlen(letter);
+	}
+	memcpy(ret_text + used, after, strlen(after) + 1);
+	return 0;
+}
+
 /* Matches one class "[...]" at *pattern against c; moves *pattern past it. */
 static bool class_matches(const char **pattern, char c)
 {

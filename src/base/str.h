@@ -39,6 +39,23 @@ void str_format_size(uint64_t bytes, char *ret_text, size_t size);
 /* Is it valid UTF-8 without NUL and without surrogates (RFC 3629)? */
 bool str_is_utf8(const void *data, size_t size);
 
+/* Length of the UTF-8 sequence at `data` (`size` bytes, 1 or more) and its code point; 0: none. */
+size_t str_decode(const void *data, size_t size, unsigned *ret_code);
+
+/*
+ * Could a character move a cursor, change a colour or reorder text: control characters,
+ * bidirectional marks, what has no width? Such a one is never printed as it is.
+ */
+bool str_is_unsafe(unsigned code);
+
+/*
+ * `word` as any shell takes it back, for a command that a person pastes: as it is, in single
+ * quotes, or, where it holds what must not be printed, as $'…' (POSIX 2024; harmless text to a
+ * shell that does not know it). 0, or -ENAMETOOLONG and "" when it does not fit: half a word is
+ * no word.
+ */
+int str_shell_word(const char *word, char *ret_text, size_t size);
+
 /*
  * Does a slash-separated path match a pattern? `*` and `?` stop at '/', `**` crosses
  * it, `[a-z]` and `[!a-z]` are classes, '\' quotes. A pattern without '/' is matched

@@ -12,8 +12,9 @@
 
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/out.h"
 
-enum { MAX_COMMANDS = 64 };
+enum { MAX_COMMANDS = 64, WORD_TEXT = 256 };
 
 const char *cli_nearest_command(const char *typed)
 {
@@ -34,18 +35,20 @@ const char *cli_nearest_command(const char *typed)
 static int unknown_command(const char *word)
 {
 	const char *near = cli_nearest_command(word);
+	char program[WORD_TEXT];
 
+	if (!near && word[0] == '-') {
+		fputs("caisson: flags stand after the command; `caisson help` lists both\n",
+		      stderr);
+		return CLI_USAGE;
+	}
+	fputs("caisson: there is no command \"", stderr);
+	out_text(stderr, word);
 	if (near)
-		fprintf(stderr, "caisson: there is no command \"%s\"; did you mean \"%s\"?\n", word,
-			near);
-	else if (word[0] == '-')
-		fprintf(stderr,
-			"caisson: flags stand after the command; `caisson help` lists both\n");
+		fprintf(stderr, "\"; did you mean \"%s\"?\n", near);
 	else
-		fprintf(stderr,
-			"caisson: there is no command \"%s\"; to run a program: caisson run -- "
-			"%s\n",
-			word, word);
+		fprintf(stderr, "\"; to run a program: caisson run -- %s\n",
+			str_shell_word(word, program, sizeof program) < 0 ? "PROGRAM" : program);
 	return CLI_USAGE;
 }
 
@@ -59,8 +62,10 @@ static int group_only(int argc, char **argv)
 	if (argc > 1 && argv[1][0] != '-') {
 		snprintf(typed, sizeof typed, "%s %s", argv[0], argv[1]);
 		near = cli_nearest_command(typed);
-		fprintf(stderr, "caisson: there is no command \"%s\"%s%s%s\n\n", typed,
-			near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+		fputs("caisson: there is no command \"", stderr);
+		out_text(stderr, typed);
+		fprintf(stderr, "\"%s%s%s\n\n", near ? "; did you mean \"" : "", near ? near : "",
+			near ? "\"?" : "");
 	}
 	cli_print_group(argv[0], !asks);
 	return asks ? CLI_OK : CLI_USAGE;

@@ -18,33 +18,6 @@ enum {
 	MAX_COLUMNS = 100
 };
 
-/* Length of the UTF-8 sequence at `at`, its code point in *ret_code; 0 if it is none. */
-static size_t decode(const unsigned char *at, size_t size, unsigned *ret_code)
-{
-	size_t length = at[0] < 0x80 ? 1 : at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-
-	if (length > size || (at[0] && !str_is_utf8(at, length)))
-		return 0;
-	*ret_code = length == 1 ? at[0] : at[0] & (0x7fu >> length);
-	for (size_t i = 1; i < length; i++)
-		*ret_code = *ret_code << 6 | (at[i] & 0x3fu);
-	return length;
-}
-
-/* Characters that draw nothing by themselves but change how others are drawn. */
-static bool is_unsafe(unsigned code)
-{
-	static const unsigned ranges[][2] = {
-		{ 0x00, 0x1f },     { 0x7f, 0x9f },     { 0x61c, 0x61c },   { 0x200b, 0x200f },
-		{ 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xe0000, 0xe007f },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
-		if (code >= ranges[i][0] && code <= ranges[i][1])
-			return true;
-	return false;
-}
-
 int out_escape(struct buf *buf, const void *data, size_t size, bool keeps_lines)
 {
 	const unsigned char *at = data;
@@ -53,11 +26,12 @@ int out_escape(struct buf *buf, const void *data, size_t size, bool keeps_lines)
 	int r = 0;
 
 	for (; size > 0 && r == 0; at += length, size -= length) {
-		length = decode(at, size, &code);
+		length = str_decode(at, size, &code);
 		if (length == 0) {
 			length = 1;
 			r = buf_printf(buf, "\\x%02x", at[0]);
-		} else if ((keeps_lines && (code == '\n' || code == '\t')) || !is_unsafe(code)) {
+		} else if ((keeps_lines && (code == '\n' || code == '\t')) ||
+			   !str_is_unsafe(code)) {
 			r = buf_add(buf, at, length);
 		} else if (code == '\n') {
 			r = buf_add_text(buf, "\\n");

@@ -17,6 +17,9 @@
 
 #include "audit/sha.h"
 #include "base/fd.h"
+#include "base/str.h"
+
+enum { WORD_TEXT = 200 };
 
 static int open_policy(const char *path, bool found, struct csn_error *err)
 {
@@ -49,16 +52,21 @@ static int open_policy(const char *path, bool found, struct csn_error *err)
 
 static int check_owner(const char *path, const struct stat *st, struct csn_error *err)
 {
+	char word[WORD_TEXT];
+
+	if (str_shell_word(path, word, sizeof word) < 0)
+		snprintf(word, sizeof word, "FILE");
 	if (st->st_uid != geteuid() && st->st_uid != 0)
 		return csn_fail(
 			err, -EPERM, "policy",
-			"%s belongs to another user (uid %u), so it is not followed; if you "
+			"%.160s belongs to another user (uid %u), so it is not followed; if you "
 			"trust it, say --policy %s",
-			path, (unsigned)st->st_uid, path);
+			path, (unsigned)st->st_uid, word);
 	if (st->st_mode & (S_IWGRP | S_IWOTH))
-		return csn_fail(err, -EPERM, "policy",
-				"%s may be written by others, so it is not followed: chmod go-w %s",
-				path, path);
+		return csn_fail(
+			err, -EPERM, "policy",
+			"%.160s may be written by others, so it is not followed: chmod go-w %s",
+			path, word);
 	return 0;
 }
 

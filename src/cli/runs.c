@@ -31,6 +31,8 @@
 enum {
 	RESULT_MAX_BYTES = 64 << 20,
 	TERM_TEXT = 64,
+	WORD_BYTES = 32 << 10,
+	LINE_BYTES = 128 << 10,
 	LABEL = 9,
 	COLUMNS_BEFORE = 41, /* of a listed command, without the run's id: start and end */
 	LEAST_COMMAND = 8,
@@ -240,12 +242,15 @@ bool run_describe_stop(const json_t *result, char *ret_text, size_t size)
 	return false;
 }
 
-/* A word of a command, in quotes if a blank in it could be taken for the end. */
+/* A word of a command as a shell takes it back; of one that is too long the start, and an error. */
 static int add_word(struct buf *line, const char *word)
 {
-	bool has_blank = !*word || strpbrk(word, " \t");
+	char text[WORD_BYTES];
+	int r = str_shell_word(word, text, sizeof text);
 
-	return buf_printf(line, has_blank ? "%s\"%s\"" : "%s%s", buf_size(line) ? " " : "", word);
+	if (r < 0)
+		snprintf(text, sizeof text, "%s", word);
+	return buf_printf(line, "%s%s", buf_size(line) ? " " : "", text) < 0 ? -E2BIG : r;
 }
 
 void run_print_command(const json_t *result, size_t columns)
@@ -255,10 +260,12 @@ void run_print_command(const json_t *result, size_t columns)
 	struct buf line;
 	size_t i;
 
-	buf_init(&line, 4096);
-	json_array_foreach(json_object_get(result, "command"), i, word)
-		if (json_is_string(word) && add_word(&line, json_string_value(word)) < 0)
+	buf_init(&line, LINE_BYTES);
+	json_array_foreach(json_object_get(result, "command"), i, word) {
+		is_cut = json_is_string(word) && add_word(&line, json_string_value(word)) < 0;
+		if (is_cut)
 			break;
+	}
 	if (columns && buf_size(&line) > columns) {
 		/* Not in the middle of a character. */
 		while (columns > 0 && (buf_at(&line)[columns] & 0xc0) == 0x80)

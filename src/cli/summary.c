@@ -18,7 +18,15 @@
 #include "cli/out.h"
 #include "cli/runs.h"
 
-enum { SHOWN = 5, GROUP_NAMES = 3, HIDDEN_NAMES = 3, INDENT = 2, LINE_MAX_BYTES = 64 << 10 };
+enum {
+	SHOWN = 5,
+	GROUP_NAMES = 3,
+	HIDDEN_NAMES = 3,
+	INDENT = 2,
+	LINE_MAX_BYTES = 64 << 10,
+	WORD_TEXT = 512,
+	LINE_TEXT = 4 * PATH_MAX,
+};
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -318,37 +326,53 @@ static void print_own(const struct cli *cli)
 	fprintf(stderr, "%scaisson:%s ", out_color(cli, stderr, OUT_RED), out_plain(cli, stderr));
 }
 
-/* What only a shell understands. */
-static const char shell_marks[] = "|&;<>()$`\\\"'*?[]#~={}\n";
-
 /* A whole command line in one word: the name of no program. */
 static bool is_line(const struct cli *cli, const struct run_outcome *outcome)
 {
+	struct stat st;
+
 	return outcome->status == 127 && !cli->options.text && cli->arg_count == 1 &&
-	       (strpbrk(cli->args[0], " \t\n") || strpbrk(cli->args[0], "|&;<>"));
+	       strpbrk(cli->args[0], " \t\n|&;<>") && stat(cli->args[0], &st) < 0;
+}
+
+/* Only words that mean to a shell what they say, with blanks between them. */
+static bool has_plain_words(const char *line)
+{
+	char word[WORD_TEXT];
+	size_t n;
+
+	/* A variable for the command is a shell's affair. */
+	if (memchr(line, '=', strcspn(line, " ")))
+		return false;
+	for (; *line; line += n + (line[n] == ' ')) {
+		n = strcspn(line, " ");
+		if (n == 0)
+			continue;
+		if (n >= sizeof word / 2)
+			return false;
+		snprintf(word, sizeof word / 2, "%.*s", (int)n, line);
+		str_shell_word(word, word + sizeof word / 2, sizeof word / 2);
+		if (!str_is(word, word + sizeof word / 2))
+			return false;
+	}
+	return true;
 }
 
 static void print_line(const struct cli *cli)
 {
 	const char *line = cli->args[0];
-	bool has_quote = strchr(line, '\'');
+	char text[LINE_TEXT];
 
 	print_own(cli);
 	fputc('"', stderr);
 	out_text(stderr, line);
 	fputs("\" is one word, and no program inside has that name. ", stderr);
-	if (!strpbrk(line, shell_marks)) {
-		fputs("As a program and its arguments: caisson run -- ", stderr);
-		out_text(stderr, line);
-		fputs("; as text", stderr);
-	} else {
+	if (has_plain_words(line))
+		fprintf(stderr, "As a program and its arguments: caisson run -- %s; as text", line);
+	else
 		fputs("As text", stderr);
-	}
-	fputs(" for a shell: caisson run -c ", stderr);
-	fputs(has_quote ? "TEXT" : "'", stderr);
-	if (!has_quote)
-		out_text(stderr, line);
-	fputs(has_quote ? "\n" : "'\n", stderr);
+	fprintf(stderr, " for a shell: caisson run -c %s\n",
+		str_shell_word(line, text, sizeof text) < 0 ? "TEXT" : text);
 }
 
 /* A program of this machine's by its name, through PATH. */
@@ -394,7 +418,7 @@ static bool is_hidden(const struct cli *cli, const struct run_outcome *outcome, 
 
 static void print_hidden(const struct cli *cli, const char *path)
 {
-	char folder[PATH_MAX];
+	char folder[PATH_MAX], mount[2 * PATH_MAX], word[LINE_TEXT];
 
 	snprintf(folder, sizeof folder, "%s", path);
 	*strrchr(folder, '/') = 0;
@@ -402,13 +426,11 @@ static void print_hidden(const struct cli *cli, const char *path)
 	out_text(stderr, cli->args[0]);
 	fputs(" lies in ", stderr);
 	out_text(stderr, folder);
-	fputs(", which is not shown inside. To lend that folder: caisson run -m ", stderr);
-	out_text(stderr, folder);
-	fputc(':', stderr);
-	out_text(stderr, folder);
-	fputs(" -- ", stderr);
-	out_text(stderr, path);
-	fputs(cli->arg_count > 1 ? " …\n" : "\n", stderr);
+	snprintf(mount, sizeof mount, "%s:%s", folder, folder);
+	fprintf(stderr, ", which is not shown inside. To lend that folder: caisson run -m %s -- ",
+		str_shell_word(mount, word, sizeof word) < 0 ? "HOST:AT" : word);
+	fprintf(stderr, "%s%s\n", str_shell_word(path, word, sizeof word) < 0 ? "PROGRAM" : word,
+		cli->arg_count > 1 ? " …" : "");
 }
 
 static void print_error(const struct cli *cli, const struct run_outcome *outcome)
@@ -422,10 +444,10 @@ void summary_print(const struct cli *cli, const struct run_outcome *outcome)
 {
 	char path[PATH_MAX];
 
-	if (is_line(cli, outcome))
-		print_line(cli);
-	else if (is_hidden(cli, outcome, path))
+	if (is_hidden(cli, outcome, path))
 		print_hidden(cli, path);
+	else if (is_line(cli, outcome))
+		print_line(cli);
 	else if (outcome->error.code)
 		print_error(cli, outcome);
 	if (str_is(text_of(outcome->result, "backend"), "local") && !cli->options.quiet)

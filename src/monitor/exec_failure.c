@@ -21,7 +21,8 @@
 #include "base/str.h"
 #include "monitor/run_private.h"
 
-enum { FIRST_LINE = 256 };
+/* Two names of WORD_TEXT and the sentence around them have room in an error: no word is cut. */
+enum { FIRST_LINE = 256, WORD_TEXT = 140, MOUNT_TEXT = 240 };
 
 struct look {
 	const struct run *run;
@@ -31,6 +32,7 @@ struct look {
 	struct stat st;
 	bool exists; /* at `host` */
 	char interpreter[FIRST_LINE];
+	char word[WORD_TEXT]; /* the name for a shell; "NAME" where it is too long for a sentence */
 };
 
 static const char *const builtins[] = {
@@ -123,9 +125,27 @@ static bool search_here(struct look *look)
 	return false;
 }
 
+/* `text` for a shell, or what stands for it. */
+static const char *word_of(const char *text, const char *otherwise, char *ret_word, size_t size)
+{
+	if (str_shell_word(text, ret_word, size) < 0)
+		snprintf(ret_word, size, "%s", otherwise);
+	return ret_word;
+}
+
+/* The name as a shell takes it; one that begins with `-` would be a flag of chmod or sed. */
+static void read_word(struct look *look)
+{
+	char name[PATH_MAX];
+
+	snprintf(name, sizeof name, "%s%s", look->name[0] == '-' ? "./" : "", look->name);
+	word_of(name, "NAME", look->word, sizeof look->word);
+}
+
 static void look_at(struct look *look, const struct run *run)
 {
 	*look = (struct look){ .run = run, .name = run->setup->argv[0] };
+	read_word(look);
 	if (!strchr(look->name, '/')) {
 		look->exists = search_here(look);
 		if (look->exists)
@@ -146,7 +166,7 @@ static void look_at(struct look *look, const struct run *run)
 static bool say_elsewhere(const struct look *look, struct csn_error *err)
 {
 	const struct plan *plan = look->run->plan;
-	char inside[PATH_MAX], host[PATH_MAX], near[PATH_MAX] = "";
+	char inside[PATH_MAX], host[PATH_MAX], near[PATH_MAX] = "", word[WORD_TEXT];
 	struct stat st;
 
 	if (look->name[0] != '/' || look->exists || stat(look->name, &st) < 0 ||
@@ -156,24 +176,24 @@ static bool say_elsewhere(const struct look *look, struct csn_error *err)
 	if (path_is_beneath(inside, look->run->cwd))
 		snprintf(near, sizeof near, "./%.*s", PATH_MAX - 3,
 			 path_tail(inside, look->run->cwd));
-	csn_fail(err, -ENOENT, "exec", "%.120s is %.120s inside; use %.120s or --at host",
-		 look->name, inside, near[0] ? near : inside);
+	csn_fail(err, -ENOENT, "exec", "%.100s is %.100s inside; use %s or --at host", look->name,
+		 inside, word_of(near[0] ? near : inside, "that", word, sizeof word));
 	return true;
 }
 
 /* A path that is here and not inside, or nowhere. */
 static void say_absent(const struct look *look, struct csn_error *err)
 {
-	char folder[PATH_MAX];
+	char folder[PATH_MAX], mount[2 * PATH_MAX], word[MOUNT_TEXT];
 	struct stat st;
 
 	snprintf(folder, sizeof folder, "%s", look->name);
 	if (look->name[0] == '/' && stat(look->name, &st) == 0 && strrchr(folder, '/') != folder) {
 		*strrchr(folder, '/') = 0;
+		snprintf(mount, sizeof mount, "%s:%s", folder, folder);
 		csn_fail(err, -ENOENT, "exec",
-			 "%.120s is not shown inside. To lend its folder: caisson run -m "
-			 "%.120s:%.120s",
-			 look->name, folder, folder);
+			 "%.120s is not shown inside. To lend its folder: caisson run -m %s",
+			 look->name, word_of(mount, "HOST:AT", word, sizeof word));
 		return;
 	}
 	csn_fail(err, -ENOENT, "exec", "there is no file %.200s, neither here nor inside",
@@ -194,9 +214,9 @@ static void say_interpreter(const struct look *look, struct csn_error *err)
 			look->name, look->name);
 	else if (look->interpreter[n - 1] == '\r')
 		csn_fail(err, -ENOENT, "exec",
-			 "the first line of %.150s ends with a carriage return, which is taken for "
-			 "a part of %.*s: sed -i 's/\\r$//' %.150s",
-			 look->name, (int)n - 1, look->interpreter, look->name);
+			 "the first line of %.100s ends with a carriage return, which is taken for "
+			 "a part of %.*s: sed -i 's/\\r$//' %s",
+			 look->name, n > 100 ? 100 : (int)n - 1, look->interpreter, look->word);
 	else
 		csn_fail(err, -ENOENT, "exec",
 			 "the first line of %.150s names %.150s, which is not %s", look->name,
@@ -250,10 +270,9 @@ static void say_refused(const struct look *look, int error, struct csn_error *er
 	if (look->exists && S_ISDIR(look->st.st_mode))
 		csn_fail(err, -error, "exec", "%.200s is a folder, not a program", look->name);
 	else if (error == EACCES && is_file && !(look->st.st_mode & 0111))
-		csn_fail(err, -error, "exec",
-			 "%.150s is not executable: chmod +x %.150s%s%s%s%.150s", look->name,
-			 look->name, *runner ? ", or " : "", runner, *runner ? " " : "",
-			 *runner ? look->name : "");
+		csn_fail(err, -error, "exec", "%.100s is not executable: chmod +x %s%s%s%s%s",
+			 look->name, look->word, *runner ? ", or " : "", runner, *runner ? " " : "",
+			 *runner ? look->word : "");
 	else if (error == ENOEXEC)
 		csn_fail(err, -error, "exec",
 			 "%.200s is no program for this machine (Exec format error)", look->name);

@@ -170,20 +170,21 @@ static void find_flag(const struct plan *plan, enum refusal refusal, const char 
 		      struct advice *ret_advice)
 {
 	const struct plan_mount *mount = mount_of(plan, path);
+	char text[2 * PATH_MAX], word[sizeof ret_advice->flag - sizeof "--mount "];
 	int n = 0;
 
 	ret_advice->flag[0] = 0;
 	if (!refusals[refusal].has_flag)
 		return;
-	if (mount)
-		n = snprintf(ret_advice->flag, sizeof ret_advice->flag, "--mount %s:%s:rw",
-			     mount->host, mount->at);
-	else
-		n = snprintf(ret_advice->flag, sizeof ret_advice->flag, "%s",
-			     plan->policy_path ? "`caisson policy set workspace.mode=rw`" : "--rw");
+	if (!mount) {
+		snprintf(ret_advice->flag, sizeof ret_advice->flag, "%s",
+			 plan->policy_path ? "`caisson policy set workspace.mode=rw`" : "--rw");
+		return;
+	}
+	n = snprintf(text, sizeof text, "%s:%s:rw", mount->host, mount->at);
 	/* Half a path is no advice. */
-	if (n < 0 || (size_t)n >= sizeof ret_advice->flag)
-		ret_advice->flag[0] = 0;
+	if (n > 0 && (size_t)n < sizeof text && str_shell_word(text, word, sizeof word) == 0)
+		snprintf(ret_advice->flag, sizeof ret_advice->flag, "--mount %s", word);
 }
 
 void fact_say_write(struct fact *fact, const struct plan *plan)

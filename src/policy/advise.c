@@ -1,8 +1,8 @@
 /*
  * The way out of a refusal: the commands that permit it, and the file for who writes by hand
  *
- * A command is printed only if it can be pasted as it is: every word is either plain or in
- * single quotes, and a value that is neither is left to the lines for the file.
+ * A command is printed only if it can be pasted as it is: every word as a shell takes it back. A
+ * value that no command sets is left to the lines for the file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,20 +11,12 @@
 #include "base/str.h"
 #include "policy/decide.h"
 
-/* Letters that no shell gives a meaning in a word. */
-static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-			    "_-+./:,=@%";
-
 static int add_word(struct buf *buf, const char *word)
 {
-	if (*word && !word[strspn(word, plain)])
-		return buf_add_text(buf, word);
-	if (strchr(word, '\''))
-		return -EINVAL;
-	for (const char *at = word; *at; at++)
-		if ((unsigned char)*at < ' ' || *at == 0x7F)
-			return -EINVAL;
-	return buf_printf(buf, "'%s'", word);
+	char text[WAY_TEXT];
+	int code = str_shell_word(word, text, sizeof text);
+
+	return code < 0 ? code : buf_add_text(buf, text);
 }
 
 /* " KEY=VALUE": what `policy set` can write; -EINVAL for a map. */

@@ -53,7 +53,7 @@ def test_ls_newest_first(cli, make_record):
     lines = cli("runs", "ls").out.splitlines()
     assert {line.split()[0] for line in lines} == {first, second} and len(lines) == 2
     line = next(line for line in lines if line.startswith(first))
-    assert "exited 3" in line and "echo a\\x1b[31mb\\n" in line
+    assert "exited 3" in line and "echo $'a\\033[31mb\\n'" in line
     assert "lost" in next(line for line in lines if line.startswith(second))
     rows = {row["run_id"]: row for row in cli("runs", "ls", "--json").json()}
     assert rows[first]["status"] == "finished" and rows[first]["termination"]["exit_code"] == 3
@@ -217,7 +217,7 @@ def test_hidden_files_are_named(cli, make_record):
 ])
 def test_a_stop_names_its_limit(cli, make_record, reason, clock, limits, says):
     make_record(command=["sh", "-c", "a b"], limits=limits, termination={"reason": reason, "clock": clock})
-    assert f' ago: sh -c "a b", {says}\n' in cli("why").out
+    assert f" ago: sh -c 'a b', {says}\n" in cli("why").out
 
 
 def test_why_of_a_run_that_did_not_start(cli, make_record):

@@ -127,8 +127,9 @@ def test_what_cannot_be_had_has_a_name(cli, project, argv, code, says):
     ("ls -la", "caisson run -- ls -la; as text for a shell: caisson run -c 'ls -la'"),
     ("ls|wc", "As text for a shell: caisson run -c 'ls|wc'"),
     ("A=1 ls", "As text for a shell: caisson run -c 'A=1 ls'"),
-    ("echo 'a b'", "caisson run -c TEXT"),
-    ("ls \x1b[2J", "\\x1b"),
+    ("echo 'a b'", "As text for a shell: caisson run -c 'echo '\\''a b'\\'''\n"),
+    ("echo a!b", "As text for a shell: caisson run -c 'echo a!b'"),
+    ("ls \x1b[2J", "As text for a shell: caisson run -c $'ls \\033[2J'"),
 ])
 def test_a_line_in_one_word(cli, line, says):
     answer = cli("run", line)

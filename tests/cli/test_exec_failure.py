@@ -1,4 +1,9 @@
 """Why a command could not start: another sentence for each cause, and what to type instead."""
+import os
+import re
+import shlex
+import subprocess
+
 import pytest
 
 FILES = {
@@ -61,3 +66,43 @@ def test_a_path_that_is_not_shown(cli, project, tmp_path):
     (project / "script").write_text(f"#!{tool}\n")
     (project / "script").chmod(0o755)
     assert f"names {tool}, which is not shown inside" in cli("run", "--", "./script").err
+
+
+HOSTILE = ["; touch pwned;", "$(touch pwned)", "it's `touch pwned`", "a\\'; touch pwned #", "\x1b[2J'; touch pwned #\n", "-x", "a\u202eb"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "dash"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_a_file_is_called_is_one_word_of_the_command(cli, project, env, name, shell):
+    (project / "sub").mkdir()
+    script = project / f"sub/{name}"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o644)
+    (project / "-x").mkdir()
+    (project / "-x/run").write_text("")
+    for typed, file in (f"sub/{name}", script), ("-x/run", project / "-x/run"):
+        answer = cli("run", "--", typed)
+        command = re.search(r"not executable: (chmod .*)\n", answer.err).group(1)
+        assert answer.status == 126 and command.isprintable(), answer
+        subprocess.run([shell, "-c", command], cwd=project, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+        # dash has no $'…': there the command does nothing, and still nothing else.
+        assert os.access(file, os.X_OK) or (shell == "dash" and "$'" in command), command
+    assert not list(project.glob("**/pwned"))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_a_folder_is_called_is_one_word_of_the_command(cli, caisson, project, tmp_path, env, name):
+    folder = tmp_path / name.replace("/", "")
+    folder.mkdir()
+    tool = folder / "a tool"
+    tool.write_text("#!/bin/sh\necho ran\n")
+    tool.chmod(0o755)
+    for typed, more in (tool, {}), ("a tool", {"env": {"PATH": f"{folder}:{env['PATH']}"}}):
+        answer = cli("run", "--", typed, **more)
+        command = re.search(r"caisson (run -m .*)\n", answer.err).group(1)
+        assert answer.status == 127 and command.isprintable(), answer
+        command += "" if " -- " in command else f" -- {shlex.quote(str(tool))}"
+        done = subprocess.run(["bash", "-c", f"{shlex.quote(caisson)} {command}"], cwd=project, env=env, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, encoding="utf-8", errors="surrogateescape")
+        assert done.stdout == "ran\n" or ("\x1b" in name and "caisson: --mount " in done.stderr), (command, done.stderr)
+    assert not list(project.glob("**/pwned"))

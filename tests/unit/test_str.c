@@ -44,6 +44,48 @@ static void test_patterns(void)
 	CHECK(!str_matches("*migrate", "migrate now"));
 }
 
+/* Every word comes back from a shell as it went, and nothing that moves a cursor stands in it. */
+static void test_shell_words(void)
+{
+	static const struct {
+		const char *word, *shown;
+	} table[] = {
+		{ "plain/w0rd-_.+:,=@%", "plain/w0rd-_.+:,=@%" },
+		{ "", "''" },
+		{ "=ls", "'=ls'" },
+		{ "two words", "'two words'" },
+		{ "; rm -rf ~", "'; rm -rf ~'" },
+		{ "$(id)`id`", "'$(id)`id`'" },
+		{ "it's", "'it'\\''s'" },
+		/* fish reads \' in single quotes as a quote that does not close */
+		{ "a\\'; rm -rf ~ #", "'a'\\\\''\\''; rm -rf ~ #'" },
+		{ "\xc3\xa9t\xc3\xa9 1", "'\xc3\xa9t\xc3\xa9 1'" },
+		{ "a\033[2Jb", "$'a\\033[2Jb'" },
+		{ "a\nb", "$'a\\nb'" },
+		{ "\033'; id; #!", "$'\\033\\047; id; #\\041'" },
+		{ "\\\177", "$'\\\\\\177'" },
+		{ "a\xff", "$'a\\377'" },
+		{ "a\xe2\x80\xae", "$'a\\342\\200\\256'" },
+		{ "\xe2\x80", "$'\\342\\200'" },
+	};
+	char text[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		size_t need = strlen(table[i].shown) + 1;
+
+		CHECK(str_shell_word(table[i].word, text, sizeof text) == 0);
+		if (!str_is(text, table[i].shown)) {
+			printf("# %s, expected %s\n", text, table[i].shown);
+			CHECK(!"shell word");
+		}
+		/* As long as it needs and no shorter: half a word is no word. */
+		CHECK(str_shell_word(table[i].word, text, need) == 0);
+		CHECK(str_is(text, table[i].shown));
+		CHECK(str_shell_word(table[i].word, text, need - 1) == -ENAMETOOLONG);
+		CHECK(str_is(text, ""));
+	}
+}
+
 static void test_pattern_is_not_exponential(void)
 {
 	char text[4096], pattern[106] = "";
@@ -109,6 +151,7 @@ static void test_utf8(void)
 
 static const struct tap_test tests[] = {
 	{ "patterns match as documented", test_patterns },
+	{ "a word for a shell comes back as it went", test_shell_words },
 	{ "no pattern is exponential", test_pattern_is_not_exponential },
 	{ "numbers have a range and a unit", test_numbers },
 	{ "formatting is exact", test_format },
