@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "agent/resolve.h"
 #include "base/buf.h"
 #include "wire/emit.h"
 #include "wire/term.h"
@@ -59,6 +60,7 @@ struct agent {
 	char profile[32]; /* name of the commands' syscall profile */
 	int landlock_abi;
 	char workspace[4096]; /* where commands start unless the call says otherwise */
+	struct roots roots;   /* where paths of the file verbs begin */
 	struct exec *execs[AGENT_CALLS];
 	struct job *jobs[AGENT_CALLS];
 	uint64_t job_order; /* of the next job */

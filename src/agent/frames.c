@@ -38,6 +38,7 @@ static int on_init(struct agent *agent, const struct term *items)
 	if (keep_text(profile, agent->profile, sizeof agent->profile) < 0 ||
 	    keep_text(workspace, agent->workspace, sizeof agent->workspace) < 0)
 		return -EBADMSG;
+	roots_open(&agent->roots, agent->workspace);
 	emit = agent_frame(agent);
 	emit_tuple(&emit, 2);
 	emit_atom(&emit, "ready");

@@ -2,6 +2,7 @@
 #include "agent/verbs.h"
 
 #include "agent/exec.h"
+#include "agent/files.h"
 #include "agent/job.h"
 #include "base/str.h"
 #include "wire/frame.h"
@@ -20,6 +21,9 @@ static void start_exec(struct agent *agent, const struct call *call)
 
 static const struct verb verbs[] = {
 	{ "exec", AGENT_CALLS, COMMAND, start_exec },
+	{ "read", AGENT_CALLS, SMALL, read_start },
+	{ "stat", AGENT_CALLS, SMALL, stat_start },
+	{ "move", AGENT_CALLS, SMALL, move_start },
 	/* glob, grep: here */
 };
 

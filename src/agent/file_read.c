@@ -1,0 +1,151 @@
+/*
+ * read: a small content comes in the reply, a larger one as {data, Ref, stdout, Bin} before it, as
+ * far as the window is open. Sizes are not believed: files of /proc say 0, and others change.
+ */
+#include "agent/files.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "wire/frame.h"
+
+enum { PIECES = 4 }; /* in one step */
+
+struct reading {
+	struct job job;
+	int fd;
+	int64_t at, left; /* offset, and bytes still asked for */
+	int64_t sent;
+	char path[PATH_MAX];
+};
+
+/* Up to `size` bytes; fewer only at the end. */
+static ssize_t read_full(int fd, char *data, size_t size, int64_t at)
+{
+	size_t got = 0;
+
+	while (got < size) {
+		ssize_t n = pread(fd, data + got, size - got, at + (int64_t)got);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		got += (size_t)n;
+	}
+	return (ssize_t)got;
+}
+
+static void send_piece(struct agent *agent, struct reading *reading, const char *data, size_t size)
+{
+	struct emit emit = agent_frame(agent);
+
+	emit_tuple(&emit, 4);
+	emit_atom(&emit, "data");
+	emit_int(&emit, reading->job.ref);
+	emit_atom(&emit, "stdout");
+	emit_binary(&emit, data, size);
+	agent_send(agent, &emit);
+	reading->job.window -= (int64_t)size;
+	reading->at += (int64_t)size;
+	reading->left -= (int64_t)size;
+	reading->sent += (int64_t)size;
+}
+
+static enum job_state end(struct agent *agent, struct reading *reading)
+{
+	struct emit emit = files_reply(agent, reading->job.ref, 1);
+
+	emit_atom(&emit, "size");
+	emit_int(&emit, reading->sent);
+	agent_send(agent, &emit);
+	return JOB_OVER;
+}
+
+static enum job_state step(struct agent *agent, struct job *job)
+{
+	struct reading *reading = (struct reading *)job;
+	struct csn_error err = { 0 };
+	char data[FRAME_PIECE];
+
+	for (int i = 0; i < PIECES; i++) {
+		int64_t want = sizeof data;
+		ssize_t n;
+
+		want = reading->left < want ? reading->left : want;
+		if (want == 0)
+			return end(agent, reading);
+		want = job->window < want ? job->window : want;
+		if (want <= 0)
+			return JOB_WAITS;
+		n = read_full(reading->fd, data, (size_t)want, reading->at);
+		if (n < 0) {
+			resolve_fail(&err, (int)n, "read", reading->path);
+			return files_over(agent, job, &err);
+		}
+		if (n > 0)
+			send_piece(agent, reading, data, (size_t)n);
+		if (n < want)
+			return end(agent, reading);
+	}
+	return JOB_AGAIN;
+}
+
+static void done(struct job *job)
+{
+	fd_cleanup(&((struct reading *)job)->fd);
+}
+
+static const struct job_type type = { step, NULL, done };
+
+static void send_whole(struct agent *agent, int64_t ref, const char *data, size_t size)
+{
+	struct emit emit = files_reply(agent, ref, 2);
+
+	emit_atom(&emit, "bytes");
+	emit_binary(&emit, data, size);
+	emit_atom(&emit, "size");
+	emit_int(&emit, (int64_t)size);
+	agent_send(agent, &emit);
+}
+
+void read_start(struct agent *agent, const struct call *call)
+{
+	const char *path = call_text(call, "path");
+	int64_t at = call_number(call, "offset", 0);
+	int64_t left = call_number(call, "length", INT64_MAX);
+	struct csn_error err = { 0 };
+	_cleanup_fd_ int fd = -1;
+	struct reading *reading;
+	char data[FRAME_PIECE];
+	struct stat st;
+	ssize_t n;
+	int r = files_open(&agent->roots, path, &fd, &st, &err);
+
+	if (r < 0) {
+		files_fail(agent, call->ref, &err);
+		return;
+	}
+	left = left < INT64_MAX - at ? left : INT64_MAX - at;
+	n = read_full(fd, data, left < FRAME_PIECE ? (size_t)left : sizeof data, at);
+	if (n < 0) {
+		resolve_fail(&err, (int)n, "read", path);
+		files_fail(agent, call->ref, &err);
+	} else if (n < FRAME_PIECE || n == left || at + n == st.st_size) {
+		send_whole(agent, call->ref, data, (size_t)n);
+	} else {
+		reading = job_new(agent, call, &type, sizeof *reading);
+		if (!reading)
+			return;
+		memcpy(reading->path, path, strlen(path) + 1);
+		reading->fd = fd_take(&fd);
+		reading->at = at;
+		reading->left = left;
+		send_piece(agent, reading, data, (size_t)n);
+	}
+}
