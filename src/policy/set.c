@@ -21,21 +21,44 @@ static int refuse(const struct edit *e, const char *why)
 			e->file->name, e->key->path, why);
 }
 
+/*
+ * Length of the text in quotes at `text`, with both, as a file may have it; 0: none. It is taken
+ * over as it is: what `policy show` prints sets the same value again, backslashes and all.
+ */
+static size_t quoted_length(const char *text)
+{
+	char quote = text[0];
+	size_t n = 1;
+
+	if (quote != '"' && quote != '\'')
+		return 0;
+	for (; text[n] && (text[n] != quote || (quote == '\'' && text[n + 1] == quote)); n++) {
+		if ((unsigned char)text[n] < ' ')
+			return 0;
+		n += (text[n] == '\\' && quote == '"') || text[n] == quote ? text[n + 1] != 0 : 0;
+	}
+	return text[n] ? n + 1 : 0;
+}
+
 /* One item of a list: "text", 'text' or a word up to the comma; *at goes behind it. */
 static int add_item(const struct edit *e, const char **at)
 {
-	char quote = **at == '"' || **at == '\'' ? *(*at)++ : 0, text[ITEM_MAX];
-	const char stop[] = { quote ? quote : ',', quote ? 0 : ']', 0 };
-	size_t n = strcspn(*at, stop), size = n;
+	size_t quoted = quoted_length(*at), n = strcspn(*at, ",]"), size = n;
+	char text[ITEM_MAX];
+	int code;
 
-	while (!quote && size > 0 && (*at)[size - 1] == ' ')
+	if (quoted) {
+		code = quoted > 2 ? buf_add(e->out, *at, quoted) : -EINVAL;
+		*at += quoted + strspn(*at + quoted, " ");
+		return code;
+	}
+	while (size > 0 && (*at)[size - 1] == ' ')
 		size--;
-	if (size == 0 || size >= sizeof text || !(*at)[n])
+	if (size == 0 || size >= sizeof text || !(*at)[n] || strchr("\"'", **at))
 		return -EINVAL;
 	memcpy(text, *at, size);
 	text[size] = 0;
-	*at += n + (quote ? 1 : 0);
-	*at += strspn(*at, " ");
+	*at += n + strspn(*at + n, " ");
 	return key_show_text(text, e->out);
 }
 
@@ -72,6 +95,8 @@ int edit_add_value(const struct edit *e)
 
 	if (e->key->kind == KIND_LIST)
 		return add_list(e);
+	if (e->key->kind == KIND_TEXT && quoted_length(e->value) == strlen(e->value) && *e->value)
+		return buf_add_text(e->out, e->value);
 	if (e->key->kind == KIND_TEXT && !is_null)
 		return key_show_text(e->value, e->out);
 	if (!*e->value || e->value[strspn(e->value, word)])

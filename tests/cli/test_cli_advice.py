@@ -94,3 +94,37 @@ def test_the_summary_advises_what_will_work(cli):
     assert "or ask for --rw." in cli(*touch).err
     cli("policy", "init")
     assert "or ask for `caisson policy set workspace.mode=rw`." in cli(*touch).err
+
+
+def test_what_show_prints_is_what_set_takes(cli, project):
+    """Setting a value again as the file has it leaves every byte where it was, backslashes too."""
+    text = 'version: 1\nworkspace:\n  hide: ["a\\\\b", \'c\\d\', \'it\'\'s, [x]\', "q\\"\\u00e9", e]   # five\n  at: "/x\\\\y z"\n'
+    file = project / "caisson.yaml"
+    file.write_text(text)
+    cli("policy", "trust", "--yes")
+    shown = dict(re.findall(r"^  (hide|at): (.*)$", cli("policy", "show", "--effective").out, re.M))
+    for value in (re.search(r"\[.*\]", text).group(), shown["hide"]):
+        assert cli("policy", "set", f"workspace.hide={value}", 'workspace.at="/x\\\\y z"').status == 0
+        again = dict(re.findall(r"^  (hide|at): (.*)$", cli("policy", "show", "--effective").out, re.M))
+        assert again == shown, value
+        assert file.read_text() == text.replace(re.search(r"\[.*\]", text).group(), value)
+
+
+@pytest.mark.parametrize("value", ['["a\nb"]', '["a\\"]', '["a]', '["a"b]', '[""]', '["\\x41\\z"]'])
+def test_a_list_that_no_file_could_have(cli, project, value):
+    cli("policy", "init")
+    before = (project / "caisson.yaml").read_bytes()
+    answer = cli("policy", "set", f"workspace.hide={value}")
+    assert answer.status == 1 and (project / "caisson.yaml").read_bytes() == before, answer
+
+
+def test_a_text_with_blanks_and_a_backslash_is_permitted_by_the_command(cli, caisson, project, env):
+    folder = project / "a \\b"
+    folder.mkdir()
+    cli("policy", "init")
+    cli("policy", "set", "workspace.path=src")
+    (project / "src").mkdir()
+    answer = cli("run", "-w", str(folder), "--", "true")
+    assert answer.status == 125, answer
+    paste(answer, caisson, project, env)
+    assert cli("run", "-w", str(folder), "--", "true").status == 0
