@@ -255,8 +255,11 @@ static void look_at_copy(struct descriptor_walk *walk, int dir_fd, const char *n
 	struct stat st;
 	uint64_t number;
 
-	walk->is_blind |= walk->mount == UINT64_MAX;
-	if (number_in(dir_fd, name, "mnt_id:", UINT64_MAX) != walk->mount || walk->is_blind ||
+	if (walk->mount == UINT64_MAX) {
+		walk->is_blind = true;
+		return;
+	}
+	if (number_in(dir_fd, name, "mnt_id:", UINT64_MAX) != walk->mount ||
 	    str_parse_u64(name, INT32_MAX, &number) < 0)
 		return;
 	fd = sys_pidfd_getfd(walk->pidfd, (int)number);

@@ -5,18 +5,24 @@
  *
  * A process with several threads cannot change its user namespace, and one that changed it does
  * not come back; hence a child for each question. Code behind the wall can keep its locks busy,
- * so nothing here waits without an end: a late child is killed and, if need be, left unreaped.
+ * so nothing here waits without an end: a late child is killed, and reaped by a later question.
+ * Until then there is no other, or such code could have our user's processes used up.
+ *
+ * The children end without a signal, which makes them "clone children": waitid() finds them among
+ * all others of ours without a list.
  */
 #include "os/sysv.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,7 +83,28 @@ static void reap(int child, int timeout_ms)
 	siginfo_t info;
 
 	is_ready(child, clock_now_ms() + (uint64_t)timeout_ms);
-	waitid(P_PIDFD, (id_t)child, &info, WEXITED | WNOHANG);
+	waitid(P_PIDFD, (id_t)child, &info, WEXITED | WNOHANG | __WCLONE);
+}
+
+/* Reaps late children of earlier questions. True: one of them has not ended yet. */
+static bool is_waiting_for_late(void)
+{
+	siginfo_t info;
+
+	do {
+		info.si_pid = 0;
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WCLONE) < 0)
+			return false; /* ECHILD */
+	} while (info.si_pid != 0);
+	return true;
+}
+
+static int clone_child(int *ret_pidfd)
+{
+	struct clone_args args = { .flags = CLONE_PIDFD, .pidfd = (uintptr_t)ret_pidfd };
+	long pid = syscall(SYS_clone3, &args, sizeof args);
+
+	return pid < 0 ? -errno : (int)pid;
 }
 
 int sysv_use(pid_t pid, int timeout_ms, struct sysv_use *ret_use)
@@ -89,11 +116,13 @@ int sysv_use(pid_t pid, int timeout_ms, struct sysv_use *ret_use)
 
 	if (there < 0)
 		return there;
+	if (is_waiting_for_late())
+		return -ETIMEDOUT;
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	from = ends[0];
 	to = ends[1];
-	r = sys_clone(0, &child, -1);
+	r = clone_child(&child);
 	if (r < 0)
 		return r;
 	if (r == 0)

@@ -18,7 +18,8 @@ struct sysv_use {
 
 /*
  * Asks about the IPC namespace of `pid`, whose user namespace must be another than ours and belong
- * to us. Takes 80 to 400 µs, and never much more than `timeout_ms` and 100 ms.
+ * to us. Takes 80 to 400 µs, and never much more than `timeout_ms` and 100 ms. While a child that
+ * was late has not ended there is no other: -ETIMEDOUT at once.
  *
  * 0 or a negative errno. -EPERM, -EACCES, -EINVAL and -ENOSYS are this machine's answer or mean
  * that the namespace is our own. -ESRCH: `pid` is gone. -ETIMEDOUT, -EAGAIN, -ENOMEM, -EMFILE,

@@ -153,6 +153,24 @@ static void test_undumpable(void)
 	end();
 }
 
+/* One that does not let us look makes nobody blind for the others. */
+static void test_blind_beside(void)
+{
+	struct sample_files files = { 0 };
+	struct sample_tree tree;
+
+	inside(hold_closed);
+	await(1);
+	if (fork() == 0) { /* looked at before the one that was executed */
+		prctl(PR_SET_DUMPABLE, 0);
+		sleep_well();
+	}
+	await(1);
+	CHECK(sample_tree(getpid(), 30 * MIB, &files, &tree) == 0);
+	CHECK(files.blind_looks == 1 && tree.file_bytes == 48 * MIB);
+	end();
+}
+
 static void *segment_of(size_t size)
 {
 	int id = shmget(IPC_PRIVATE, size, IPC_CREAT | 0600);
@@ -386,6 +404,7 @@ static const struct tap_test tests[] = {
 	{ "a process that hides after a look", test_blink },
 	{ "a process that /proc does not list", test_hidepid },
 	{ "a process beneath us that is not dumpable", test_undumpable },
+	{ "the same beside one that may not be looked at", test_blind_beside },
 	{ "hidden beside a mapped file", test_hidden_beside },
 	{ "descriptors that wait in a socket", test_queued },
 	{ "shared memory that was given back", test_given_back },
