@@ -144,7 +144,8 @@ int cli_policy_init(struct cli *cli)
 		r = target_write(&target, policy_template(), !cli->options.force, true, &err);
 	return r < 0 ? cli_fail(cli, &err)
 		     : say_more(cli, &target, "written",
-				" and trusted; from now on flags only narrow it");
+				" and trusted; from now on flags only narrow it, except as its "
+				"mount_roots and overrides say");
 }
 
 /* Text as a JSON array of its lines. */

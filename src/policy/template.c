@@ -65,7 +65,7 @@ const char *policy_template(void)
 	       "# {command: \"*migrate*\"} or {path: \"**/secrets/**\"}.\n"
 	       "#strict_when: []\n"
 	       "#container: {image: null, rootless: preferred}   # planned\n"
-	       "#overrides: {per_request: false}   # true: flags may loosen limits, tier and "
+	       "#overrides: {per_request: false}   # true: flags may loosen limits, tier, wall, "
 	       "network\n"
 	       "#gates: []                   # planned: what the code may ask the host for\n";
 }

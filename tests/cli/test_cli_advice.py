@@ -35,7 +35,7 @@ def test_below_the_project_the_file_goes_into_the_project(cli, caisson, project,
 
 @pytest.mark.parametrize("flags", [["--rw"], ["--memory", "4GiB"], ["--env", "FOO"], ["--memory", "2GiB", "--cpus", "3", "--rw"]], ids=" ".join)
 def test_with_a_file_one_command_permits_it(cli, caisson, project, env, flags):
-    assert cli("policy", "init").out.endswith("written and trusted; from now on flags only narrow it\n")
+    assert cli("policy", "init").out.endswith("written and trusted; from now on flags only narrow it, except as its mount_roots and overrides say\n")
     answer = cli("run", *flags, "--", "true")
     assert answer.status == 125 and "policy init" not in answer.err, answer
     paste(answer, caisson, project, env)
@@ -128,3 +128,15 @@ def test_a_text_with_blanks_and_a_backslash_is_permitted_by_the_command(cli, cai
     assert answer.status == 125, answer
     paste(answer, caisson, project, env)
     assert cli("run", "-w", str(folder), "--", "true").status == 0
+
+
+def test_what_a_file_leaves_to_flags_is_said(cli, project, tmp_path):
+    """Flags only narrow, except as mount_roots and overrides say: what is printed names both, and both do it."""
+    for said in (cli("policy", "init").out, cli("help", "run").out):
+        assert "flags only narrow" in said and "mount_roots" in said and "overrides" in said, said
+    (tmp_path / "data").mkdir()
+    flags = [("-m", f"{tmp_path}/data:/x"), ("--memory", "2GiB"), ("--network", "loopback"), ("--backend", "local"), ("--rw",), ("--env", "FOO")]
+    assert [cli("run", *flag, "--", "true").status for flag in flags] == [125] * 6
+    (project / "caisson.yaml").write_text(f"version: 1\nmount_roots: [{tmp_path}/data]\noverrides: {{per_request: true}}\n")
+    cli("policy", "trust", "--yes")
+    assert [cli("run", *flag, "--", "true").status for flag in flags] == [0, 0, 0, 125, 125, 125]

@@ -187,7 +187,7 @@ def test_doctor_fits_its_terminal(caisson, project, env):
 
 
 def test_what_a_written_policy_is_worth(cli, project):
-    assert cli("policy", "init").out == f"{project}/caisson.yaml: written and trusted; from now on flags only narrow it\n"
+    assert cli("policy", "init").out == f"{project}/caisson.yaml: written and trusted; from now on flags only narrow it, except as its mount_roots and overrides say\n"
     assert cli("policy", "set", "limits.command=10m").out == f"{project}/caisson.yaml: changed and trusted\n"
     with open(project / "caisson.yaml", "a") as file:
         file.write("# more\n")
