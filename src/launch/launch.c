@@ -386,6 +386,17 @@ const struct launch_step launch_local_steps[] = {
 };
 /* clang-format on */
 
+struct launch *launch_new(void)
+{
+	struct launch *launch = malloc(sizeof *launch);
+
+	if (!launch)
+		return NULL;
+	memset(launch, 0, offsetof(struct launch, rootfs));
+	rootfs_init(&launch->rootfs, 0);
+	return launch;
+}
+
 static int add_rule(struct launch *launch, const struct launch_rule *rule)
 {
 	if (launch->rule_count == LAUNCH_RULES)

@@ -35,8 +35,6 @@ struct launch_limit {
 };
 
 struct launch {
-	struct rootfs rootfs; /* unused by walls without a mount namespace */
-	struct launch_rule rules[LAUNCH_RULES];
 	size_t rule_count;
 	struct launch_limit limits[8];
 	size_t limit_count;
@@ -58,7 +56,9 @@ struct launch {
 	int netns_fd;                          /* a net namespace comes here by os/pass.h */
 	int stream_fd;
 	int listeners_fd;
-	int error_fd; /* a struct csn_error goes here when a step fails; closed by exec */
+	int error_fd;         /* a struct csn_error goes here when a step fails; closed by exec */
+	struct rootfs rootfs; /* unused by walls without a mount namespace */
+	struct launch_rule rules[LAUNCH_RULES];
 };
 
 struct launch_step {
@@ -71,6 +71,10 @@ struct launch_step {
 extern const struct launch_step launch_process_steps[];
 extern const struct launch_step launch_landlock_steps[];
 extern const struct launch_step launch_local_steps[]; /* no wall: clocks and caps only */
+
+/* An empty one, for free(); NULL: no memory. Its long lists are not cleared: 48 KiB, of which a
+ * launch uses two, would be a dozen page faults. */
+struct launch *launch_new(void);
 
 /* Adds a Landlock rule. 0, or -E2BIG when the table is full. */
 int launch_allow(struct launch *launch, const char *path, enum landlock_grant grant);

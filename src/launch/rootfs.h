@@ -71,10 +71,10 @@ struct rootfs_skeleton {
 };
 
 struct rootfs {
-	struct rootfs_item items[ROOTFS_ITEMS];
 	size_t count;
 	uint64_t scratch_bytes;
 	struct rootfs_skeleton skeleton;
+	struct rootfs_item items[ROOTFS_ITEMS]; /* last: only `count` of them are ever touched */
 };
 
 /* Beneath this name of the root the scratch file system lies from the start. */

@@ -159,7 +159,7 @@ static int landlock_start(const struct plan *plan, const struct backend_start *h
 			  struct wall *ret_wall, struct csn_error *err)
 {
 	_cleanup_arena_ struct arena arena;
-	struct launch *launch = calloc(1, sizeof *launch);
+	struct launch *launch = launch_new();
 	struct wall wall = WALL_NONE;
 	int r = launch ? 0 : -ENOMEM;
 

@@ -14,7 +14,7 @@ static int local_start(const struct plan *plan, const struct backend_start *how,
 		       struct wall *ret_wall, struct csn_error *err)
 {
 	struct channels channels = CHANNELS_NONE;
-	struct launch *launch = calloc(1, sizeof *launch);
+	struct launch *launch = launch_new();
 	struct wall wall = WALL_NONE;
 	int r = launch ? channels_make(&channels, &wall, false) : -ENOMEM;
 

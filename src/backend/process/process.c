@@ -141,7 +141,7 @@ static void add_limits(const struct plan *plan, struct launch *launch)
 static int prepare(const struct plan *plan, const struct backend_start *how, struct start *start,
 		   struct wall *wall, struct csn_error *err)
 {
-	struct launch *launch = calloc(1, sizeof *launch);
+	struct launch *launch = launch_new();
 	struct tree tree;
 	int r;
 
