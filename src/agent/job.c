@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/errno_name.h"
+
 enum { BACKLOG = 4 << 20 }; /* queued output above which nobody is asked for more */
 
 struct job *job_find(struct agent *agent, int64_t ref)
@@ -66,6 +68,12 @@ void job_input(struct agent *agent, struct job *job, const struct term *bytes, b
 {
 	if (job->type->input)
 		go_on(agent, job, job->type->input(agent, job, bytes, is_end));
+}
+
+void job_fail(struct agent *agent, struct job *job, const struct csn_error *err)
+{
+	agent_fail(agent, job->ref, errno_name(err->code), err->text);
+	job_free(agent, job);
 }
 
 void job_cancel(struct agent *agent, struct job *job)

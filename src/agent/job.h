@@ -47,6 +47,9 @@ struct job {
 void *job_new(struct agent *agent, const struct call *call, const struct job_type *type,
 	      size_t size);
 
+/* Answers {failed, Ref, Errno, Sentence} and ends it; not from within its own functions. */
+void job_fail(struct agent *agent, struct job *job, const struct csn_error *err);
+
 /* The job of a call, NULL if there is none. */
 struct job *job_find(struct agent *agent, int64_t ref);
 

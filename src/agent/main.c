@@ -231,6 +231,7 @@ static int setup(struct agent *agent)
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file too large is an answer: EFBIG */
 	agent->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	agent->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (agent->signal_fd < 0 || agent->epoll_fd < 0)

@@ -22,6 +22,8 @@ static void start_exec(struct agent *agent, const struct call *call)
 static const struct verb verbs[] = {
 	{ "exec", AGENT_CALLS, COMMAND, start_exec },
 	{ "read", AGENT_CALLS, SMALL, read_start },
+	{ "write", AGENT_CALLS, PIECE, write_start },
+	{ "edit", 2, LARGE, edit_start }, /* each holds a file in memory */
 	{ "stat", AGENT_CALLS, SMALL, stat_start },
 	{ "move", AGENT_CALLS, SMALL, move_start },
 	/* glob, grep: here */

@@ -15,7 +15,7 @@ WAIT = 20  # seconds until a silent agent is a failure
 WINDOW = 256 << 10
 HERE = pathlib.Path(__file__).resolve().parent
 # Every other descriptor of the agent's is /dev/null where there is no wall: src/os/agent_fds.h
-LAUNCH = "exec 3<>/dev/null 4<>/dev/null 5<>/dev/null 6<>/dev/null 7<>/dev/null 8<>/dev/null; umask 022; exec \"$@\""
+LAUNCH = "exec 3<>/dev/null 4<>/dev/null 5<>/dev/null 6<>/dev/null 7<>/dev/null 8<>/dev/null; umask 022; eval \"$1\"; shift; exec \"$@\""
 
 
 class Failed(Exception):
@@ -35,11 +35,11 @@ def fails(agent, reason, verb, **args):
 
 
 class Speaker:
-    def __init__(self, program, workspace, user=None, has_openat2=True, init=True):
+    def __init__(self, program, workspace, user=None, has_openat2=True, init=True, prelude=""):
         ours, theirs = socket.socketpair()
         argv = [program] if has_openat2 else [sys.executable, "-S", "-E", str(HERE / "no_openat2.py"), program]
         who = {} if user is None else {"user": user, "group": user, "extra_groups": []}
-        self.process = subprocess.Popen(["/bin/sh", "-c", LAUNCH, "sh", *argv], stdin=theirs, stdout=theirs,
+        self.process = subprocess.Popen(["/bin/sh", "-c", LAUNCH, "sh", prelude, *argv], stdin=theirs, stdout=theirs,
                                         cwd="/", **who)
         theirs.close()
         self.stream, self.buffer, self.ref = ours, bytearray(), 100
