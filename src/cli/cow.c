@@ -64,6 +64,15 @@ static int open_folders(struct cow *cow, struct csn_error *err)
 	return 0;
 }
 
+bool cow_is_kept(int root_fd, const char *run_id)
+{
+	char path[RUN_ID_SIZE + 16];
+	struct stat st;
+
+	snprintf(path, sizeof path, "%s/cow/upper", run_id);
+	return fstatat(root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 /* The newest run that has a layer, for record_list(). */
 struct newest {
 	int root_fd;
@@ -73,11 +82,8 @@ struct newest {
 static int find_newest(const struct run_info *info, void *data)
 {
 	struct newest *newest = data;
-	char path[RUN_ID_SIZE + 16];
-	struct stat st;
 
-	snprintf(path, sizeof path, "%s/cow/upper", info->run_id);
-	if (fstatat(newest->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (!cow_is_kept(newest->root_fd, info->run_id))
 		return 0;
 	snprintf(newest->id, sizeof newest->id, "%s", info->run_id);
 	return 1;

@@ -29,6 +29,9 @@ struct cow {
 #define COW_NONE ((struct cow){ .run = RUN_NONE, .upper_fd = -1, .lower_fd = -1 })
 #define _cleanup_cow_ __attribute__((cleanup(cow_done)))
 
+/* Does a run of the root keep a layer? */
+bool cow_is_kept(int root_fd, const char *run_id);
+
 /* Tells a person on stderr that there was nothing to show; not with --json or -q. */
 void cow_say_nothing(const struct cli *cli);
 

@@ -38,8 +38,14 @@ static const char *layout_name(enum cgroup_layout layout)
 
 static void print_detail(const char *label, const char *text)
 {
+	char start[64];
+
+	snprintf(start, sizeof start, "%s: ", label);
 	if (*text)
-		out_wrap_text(stdout, label, text, LABEL_COLUMN);
+		out_tell(stdout, &(struct out_told){ .label = start,
+						     .text = text,
+						     .indent = LABEL_COLUMN,
+						     .hang = LABEL_COLUMN });
 }
 
 static void print_features(const char *label, uint64_t bits)

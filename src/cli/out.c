@@ -14,8 +14,14 @@ enum {
 	ESCAPE_MAX = 64 << 20,
 	LINE_BYTES = 64 << 10,
 	MIN_COLUMNS = 40,
-	DEFAULT_COLUMNS = 96,
-	MAX_COLUMNS = 100
+	DEFAULT_COLUMNS = 80,
+	MAX_COLUMNS = 100,
+	GLUE = 0x1f, /* a blank that ends no line; no escaped text has one */
+};
+
+/* Columns from the left edge. */
+struct margins {
+	int first, rest, end;
 };
 
 int out_escape(struct buf *buf, const void *data, size_t size, bool keeps_lines)
@@ -76,46 +82,53 @@ const char *out_plain(const struct cli *cli, FILE *file)
 	return out_color(cli, file, OUT_PLAIN);
 }
 
-int out_width(const char *text)
+/* Columns up to `end`. */
+static int word_width(const char *word, const char *end)
 {
 	int width = 0;
 
-	for (; *text; text++)
-		width += (*text & 0xc0) != 0x80;
+	for (; word < end; word++)
+		width += (*word & 0xc0) != 0x80;
 	return width;
 }
 
-/* One paragraph, up to `end`. */
-static void wrap_paragraph(FILE *file, const char *text, const char *end, int indent, int width)
+int out_width(const char *text)
 {
-	int column = 0, word_width;
+	return word_width(text, text + strlen(text));
+}
+
+/* One paragraph, up to `end`. */
+static void wrap_paragraph(FILE *file, const char *text, const char *end,
+			   const struct margins *margins)
+{
+	int column = fprintf(file, "%*s", margins->first, ""), start = column;
 	const char *word_end;
-	char word[256];
 
 	while (text < end) {
 		word_end = text + strcspn(text, " \n");
 		word_end = word_end > end ? end : word_end;
-		snprintf(word, sizeof word, "%.*s", (int)(word_end - text), text);
-		word_width = out_width(word);
-		if (column > 0 && column + 1 + word_width > width) {
-			fputc('\n', file);
-			column = 0;
+		if (column > start && column + 1 + word_width(text, word_end) > margins->end) {
+			column = start = fprintf(file, "\n%*s", margins->rest, "") - 1;
+		} else if (column > start) {
+			fputc(' ', file);
+			column++;
 		}
-		column += column == 0 ? fprintf(file, "%*s", indent, "") : (fputc(' ', file), 1);
-		fputs(word, file);
-		column += word_width;
-		text = word_end + (word_end < end);
+		column += word_width(text, word_end);
+		for (; text < word_end; text++)
+			fputc(*text == GLUE ? ' ' : *text, file);
+		text += text < end;
 	}
 	fputc('\n', file);
 }
 
 void out_wrap(FILE *file, const char *text, int indent, int width)
 {
+	const struct margins margins = { indent, indent, width };
 	const char *end;
 
 	while (*text) {
 		end = strstr(text, "\n\n");
-		wrap_paragraph(file, text, end ? end : text + strlen(text), indent, width);
+		wrap_paragraph(file, text, end ? end : text + strlen(text), &margins);
 		if (end)
 			fputc('\n', file);
 		text = end ? end + 2 : "";
@@ -134,19 +147,82 @@ static int columns_of(FILE *file)
 	return size.ws_col > MAX_COLUMNS ? MAX_COLUMNS : size.ws_col;
 }
 
-void out_wrap_text(FILE *file, const char *label, const char *text, int indent)
+static void glue(char *text, const char *end)
 {
-	int columns = columns_of(file);
+	for (; text < end; text++)
+		*text = *text == ' ' ? GLUE : *text;
+}
+
+/* The quote that ends the word which begins at `quote`, as str_shell_word() writes it. */
+static char *quote_end(char *quote)
+{
+	char *end = strchr(quote + 1, '\'');
+
+	while (end && end[1] == '\\' && end[2] && end[3] == '\'')
+		end = strchr(end + 4, '\'');
+	return end;
+}
+
+/* A flag and its path, as in " --mount /a:/b": one piece. */
+static void glue_flag(char *text)
+{
+	char *blank = str_starts(text, " --") ? strchr(text + 1, ' ') : NULL;
+
+	if (blank && blank[1] && strchr("/'$", blank[1]))
+		*blank = GLUE;
+}
+
+/* `commands` in backquotes, and 'words' of them: not an apostrophe, before which stands no blank.
+ */
+static void glue_commands(char *text)
+{
+	const char before[] = { ' ', '$', GLUE, 0 };
+	bool is_quote;
+	char *end;
+
+	for (char *at = text; *at; at++) {
+		glue_flag(at);
+		is_quote = *at == '\'' && at > text && strchr(before, at[-1]);
+		end = *at == '`' ? strchr(at + 1, '`') : is_quote ? quote_end(at) : NULL;
+		if (!end)
+			continue;
+		glue(at, end);
+		at = end;
+	}
+}
+
+static void glue_path(char *text, const char *path)
+{
+	_cleanup_buf_ struct buf escaped;
+
+	buf_init(&escaped, LINE_BYTES);
+	if (!path || !strchr(path, ' ') || out_escape(&escaped, path, strlen(path), false) < 0 ||
+	    !buf_text(&escaped))
+		return;
+	while ((text = strstr(text, buf_text(&escaped)))) {
+		glue(text, text + buf_size(&escaped));
+		text += buf_size(&escaped);
+	}
+}
+
+void out_tell(FILE *file, const struct out_told *told)
+{
+	struct margins margins = { told->indent, told->hang, columns_of(file) };
 	_cleanup_buf_ struct buf line;
+	char *text;
 
 	buf_init(&line, LINE_BYTES);
-	if (columns > 0 && buf_printf(&line, "%s: ", label) == 0 &&
-	    out_escape(&line, text, strlen(text), false) == 0 && buf_text(&line)) {
-		out_wrap(file, buf_text(&line), indent, columns);
+	if (margins.end > 0 && buf_add_text(&line, told->label) == 0 &&
+	    out_escape(&line, told->text, strlen(told->text), false) == 0 && buf_text(&line)) {
+		text = (char *)buf_at(&line);
+		for (size_t i = 0; i < ARRAY_SIZE(told->whole); i++)
+			glue_path(text, told->whole[i]);
+		glue_commands(text);
+		wrap_paragraph(file, text, text + strlen(text), &margins);
 		return;
 	}
-	fprintf(file, "%*s%s: ", indent, "", label);
-	out_text(file, text);
+	fprintf(file, "%*s%s", told->indent, "", told->label);
+	out_text(file, told->text);
 	fputc('\n', file);
 }
 

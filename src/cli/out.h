@@ -36,9 +36,20 @@ const char *out_plain(const struct cli *cli, FILE *file);
  */
 void out_wrap(FILE *file, const char *text, int indent, int width);
 
-/* The same for a text of somebody else's, escaped, at the width of the terminal behind `file`; on
- * one line where there is none. `label` stands before it. */
-void out_wrap_text(FILE *file, const char *label, const char *text, int indent);
+/* A text of somebody else's behind a label of ours. */
+struct out_told {
+	const char *label; /* with what stands between it and the text; printed as it is */
+	const char *text;
+	int indent;           /* of the first line */
+	int hang;             /* of the others */
+	const char *whole[2]; /* paths in it that no line may break, NULL: none */
+};
+
+/*
+ * Prints it escaped, wrapped at the width of the terminal behind `file`, on one line where there is
+ * none. What is in backquotes or quotes stands on one line: a command that is pasted ends at none.
+ */
+void out_tell(FILE *file, const struct out_told *told);
 
 /* Columns that a UTF-8 text takes, one for each character. */
 int out_width(const char *text);

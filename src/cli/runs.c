@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "cli/cow.h"
 #include "cli/out.h"
 #include "cli/project.h"
 #include "monitor/pending.h"
@@ -34,7 +35,9 @@ enum {
 	WORD_BYTES = 32 << 10,
 	LINE_BYTES = 128 << 10,
 	LABEL = 9,
-	COLUMNS_BEFORE = 41, /* of a listed command, without the run's id: start and end */
+	EVENTS_BYTES = 64 << 10, /* in which the start of a run is found */
+	TIME_COLUMNS = 23,       /* with the blanks around it */
+	END_COLUMNS = 18,
 	LEAST_COMMAND = 8,
 	DAY_MS = 24 * 3600 * 1000,
 };
@@ -253,7 +256,7 @@ static int add_word(struct buf *line, const char *word)
 	return buf_printf(line, "%s%s", buf_size(line) ? " " : "", text) < 0 ? -E2BIG : r;
 }
 
-void run_print_command(const json_t *result, size_t columns)
+static void print_command(const json_t *command, size_t columns)
 {
 	const json_t *word;
 	bool is_cut = false;
@@ -261,7 +264,7 @@ void run_print_command(const json_t *result, size_t columns)
 	size_t i;
 
 	buf_init(&line, LINE_BYTES);
-	json_array_foreach(json_object_get(result, "command"), i, word) {
+	json_array_foreach(command, i, word) {
 		is_cut = json_is_string(word) && add_word(&line, json_string_value(word)) < 0;
 		if (is_cut)
 			break;
@@ -279,6 +282,11 @@ void run_print_command(const json_t *result, size_t columns)
 	buf_done(&line);
 }
 
+void run_print_command(const json_t *result, size_t columns)
+{
+	print_command(json_object_get(result, "command"), columns);
+}
+
 /* ---- ls ------------------------------------------------------------------------------- */
 
 struct listing {
@@ -288,17 +296,42 @@ struct listing {
 	bool has_head;
 };
 
-static json_t *row_json(const struct run_info *info, const struct run *run)
+/* The command of a run without a result, from how it began; a new reference, NULL: unknown. */
+static json_t *begun_command(const struct run *run)
+{
+	char path[RUN_ID_SIZE + 32], text[EVENTS_BYTES];
+	_cleanup_fd_ int fd = -1;
+	json_t *command = NULL;
+	ssize_t n;
+
+	snprintf(path, sizeof path, "%s/logs/events.jsonl", run->id);
+	fd = layer_open(run->root_fd, path, 0);
+	n = fd < 0 ? -1 : fd_read_all(fd, text, sizeof text - 1);
+	if (n < 0)
+		return NULL;
+	text[n] = 0;
+	for (char *line = text, *end; !command && (end = strchr(line, '\n')); line = end + 1) {
+		json_t *event = json_loadb(line, (size_t)(end - line), 0, NULL);
+
+		if (str_is(run_text(event, "event"), "RunStarted"))
+			command = json_incref(
+				json_object_get(json_object_get(event, "payload"), "command"));
+		json_decref(event);
+	}
+	return command;
+}
+
+static json_t *row_json(const struct run_info *info, const struct run *run, json_t *command)
 {
 	const json_t *result = run->result;
 	char time[CLOCK_TEXT];
 
 	clock_format(info->started_ms, time);
-	return json_pack("{s:s, s:s, s:s, s:I, s:b, s:O?, s:O?, s:O?}", "run_id", info->run_id,
+	return json_pack("{s:s, s:s, s:s, s:I, s:b, s:b, s:O?, s:O?, s:O?}", "run_id", info->run_id,
 			 "status", info->status, "started", time, "size_bytes",
-			 (json_int_t)info->size_bytes, "kept", info->is_kept, "runtime",
-			 json_object_get(result, "runtime"), "command",
-			 json_object_get(result, "command"), "termination",
+			 (json_int_t)info->size_bytes, "kept", info->is_kept, "cow",
+			 cow_is_kept(run->root_fd, info->run_id), "runtime",
+			 json_object_get(result, "runtime"), "command", command, "termination",
 			 json_object_get(result, "termination"));
 }
 
@@ -313,20 +346,27 @@ static size_t room_after(size_t used)
 	return size.ws_col - used - 1;
 }
 
-static void print_run(const struct run_info *info, const struct run *run)
+static void print_run(const struct run_info *info, const struct run *run, const json_t *command)
 {
+	bool is_cow = cow_is_kept(run->root_fd, info->run_id);
 	char time[CLOCK_TEXT], end[TERM_TEXT] = "";
+	size_t used;
 
 	clock_format(info->started_ms, time);
 	time[strlen("2026-01-02T03:04:05")] = 0;
 	time[strlen("2026-01-02")] = ' ';
 	if (run->result)
 		run_describe_end(run->result, end, sizeof end);
+	if (!*end)
+		snprintf(end, sizeof end, "%s", info->status);
+	used = strlen(end);
+	snprintf(end + used, sizeof end - used, "%s", is_cow ? ", cow" : "");
+	used = strlen(end) + 2 > END_COLUMNS ? strlen(end) + 2 : END_COLUMNS;
 	printf("%s  %s  ", info->run_id, time);
 	/* Our own words, but the file could have been changed: escaped like the rest. */
-	out_text(stdout, *end ? end : info->status);
-	printf("%*s", *end && strlen(end) < 18 ? 18 - (int)strlen(end) : 2, "");
-	run_print_command(run->result, room_after(strlen(info->run_id) + COLUMNS_BEFORE));
+	out_text(stdout, end);
+	printf("%*s", (int)(used - strlen(end)), "");
+	print_command(command, room_after(strlen(info->run_id) + TIME_COLUMNS + used));
 	putchar('\n');
 }
 
@@ -336,26 +376,30 @@ static void print_head(struct listing *listing, const struct run_info *first)
 	if (listing->has_head || !isatty(STDOUT_FILENO))
 		return;
 	listing->has_head = true;
-	printf("%s%-*s  %-19s  %-18s%s%s\n", out_color(listing->cli, stdout, OUT_DIM),
-	       (int)strlen(first->run_id), "RUN", "STARTED (UTC)", "END", "COMMAND",
-	       out_plain(listing->cli, stdout));
+	printf("%s%-*s  %-*s%-*s%s%s\n", out_color(listing->cli, stdout, OUT_DIM),
+	       (int)strlen(first->run_id), "RUN", TIME_COLUMNS - 2, "STARTED (UTC)", END_COLUMNS,
+	       "END", "COMMAND", out_plain(listing->cli, stdout));
 }
 
 static int list_one(const struct run_info *info, void *data)
 {
 	struct listing *listing = data;
 	struct run *run = listing->run;
+	json_t *command;
 
 	snprintf(run->id, sizeof run->id, "%s", info->run_id);
 	json_decref(run->result);
 	run->result = NULL;
 	run_read_result(run, NULL);
+	command = run->result ? json_incref(json_object_get(run->result, "command"))
+			      : begun_command(run);
 	if (listing->rows) {
-		json_array_append_new(listing->rows, row_json(info, run));
+		json_array_append_new(listing->rows, row_json(info, run, command));
 	} else {
 		print_head(listing, info);
-		print_run(info, run);
+		print_run(info, run, command);
 	}
+	json_decref(command);
 	return 0;
 }
 

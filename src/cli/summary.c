@@ -76,6 +76,7 @@ static void print_ending(const struct cli *cli, const json_t *result)
 static void print_violation(const json_t *violation)
 {
 	json_int_t count = json_integer_value(json_object_get(violation, "count"));
+	const json_t *detail = json_object_get(violation, "detail");
 	_cleanup_buf_ struct buf label;
 
 	buf_init(&label, LINE_MAX_BYTES);
@@ -83,9 +84,14 @@ static void print_violation(const json_t *violation)
 	if (out_escape(&label, text_of(violation, "event"), strlen(text_of(violation, "event")),
 		       false) < 0 ||
 	    (count > 1 && buf_printf(&label, " (%lld times)", (long long)count) < 0) ||
-	    !buf_text(&label))
+	    buf_add_text(&label, ": ") < 0 || !buf_text(&label))
 		return;
-	out_wrap_text(stderr, buf_text(&label), text_of(violation, "say"), INDENT);
+	out_tell(stderr,
+		 &(struct out_told){ .label = buf_text(&label),
+				     .text = text_of(violation, "say"),
+				     .indent = INDENT,
+				     .hang = INDENT,
+				     .whole = { text_of(detail, "path"), text_of(detail, "to") } });
 }
 
 /* What kind of fact: an attempt, a bound that was met, or what our own sentence told already. */
@@ -207,9 +213,10 @@ static void print_group(const json_t *result, const json_t *first, const struct 
 					      json_string(name_of(result, violation, group)));
 	}
 	run_list_texts(names, GROUP_NAMES, shown, sizeof shown);
-	snprintf(label, sizeof label, "%lld %s", (long long)count, group->words);
+	snprintf(label, sizeof label, "%lld %s: ", (long long)count, group->words);
 	snprintf(text, sizeof text, "%s%s%s", shown, *advice ? "; " : "", advice);
-	out_wrap_text(stderr, label, text, INDENT);
+	out_tell(stderr, &(struct out_told){
+				 .label = label, .text = text, .indent = INDENT, .hang = INDENT });
 	json_decref(names);
 }
 

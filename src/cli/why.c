@@ -350,23 +350,28 @@ static const char *no_hint(const json_t *violation)
 static void print_violation(const struct cli *cli, const json_t *result, const json_t *violation)
 {
 	json_int_t count = json_integer_value(json_object_get(violation, "count"));
+	const json_t *detail = json_object_get(violation, "detail");
 	_cleanup_buf_ struct buf hint;
 
 	buf_init(&hint, HINT_MAX);
 	fputs(out_color(cli, stdout, OUT_YELLOW), stdout);
 	out_text(stdout, run_text(violation, "event"));
 	fputs(out_plain(cli, stdout), stdout);
-	print_detail(json_object_get(violation, "detail"));
+	print_detail(detail);
 	if (count > 1)
 		printf(" (%lld times)", (long long)count);
 	puts(cli->options.verbose && json_is_false(json_object_get(violation, "certain"))
 		     ? " (not certain)"
 		     : "");
 	print_source(run_text(violation, "comm"), run_text(violation, "rule"));
-	fputs("  say     ", stdout);
-	out_text(stdout, run_text(violation, "say"));
+	out_tell(stdout, &(struct out_told){
+				 .label = "say     ",
+				 .text = run_text(violation, "say"),
+				 .indent = 2,
+				 .hang = 2 + (int)strlen("say     "),
+				 .whole = { run_text(detail, "path"), run_text(detail, "to") } });
 	find_hint(result, violation, &hint);
-	fputs("\n  policy  ", stdout);
+	fputs("  policy  ", stdout);
 	out_text(stdout, buf_size(&hint) && buf_text(&hint) ? buf_text(&hint) : no_hint(violation));
 	putchar('\n');
 }
@@ -433,7 +438,8 @@ static void print_unseen(const json_t *result)
 			continue;
 		buf_init(&line, LINE_MAX_BYTES);
 		if (add_kinds(list, i, reasons, &line) == 0 && buf_text(&line))
-			out_wrap_text(stdout, "not watched", buf_text(&line), 0);
+			out_tell(stdout, &(struct out_told){ .label = "not watched: ",
+							     .text = buf_text(&line) });
 	}
 }
 

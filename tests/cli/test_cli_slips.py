@@ -247,3 +247,45 @@ def test_a_reader_who_has_enough_is_no_news(caisson, project, env):
     line = f'trap "" PIPE; {{ sleep 0.2; {caisson} help --markdown; }} | true'
     done = subprocess.run(["sh", "-c", line], cwd=project, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30, encoding="utf-8")
     assert done.stderr == "", done
+
+
+PATH = "/workspace/" + "a folder with blanks/" * 4 + "x"
+ADVICE = "--mount '/srv/two words and four more/it'\\''s:/srv/two words and four more/it'\\''s:rw'"
+
+
+@pytest.mark.parametrize("path, advice", [("/workspace/" + "f" * 300, "--rw"), (PATH, ADVICE), (PATH, "`caisson policy set workspace.mode=rw limits.memory=2GiB observe=[]`")])
+def test_why_wraps_and_breaks_nothing_that_is_pasted(caisson, cli, make_record, project, env, path, advice):
+    say = f"Writing {path} is not permitted: the caller's workspace isn't writable here; write to /tmp, or ask for {advice}."
+    make_record(violations=[{"event": "FilesystemWriteViolation", "count": 1, "rule": "workspace.mode: ro", "say": say, "comm": "sh",
+                             "certain": True, "detail": {"path": path}}])
+    status, seen = on_a_terminal(caisson, project, env, "why")
+    said = re.search(r"  say     (.*)\n  policy", seen, re.S).group(1)
+    assert re.sub(r"\n {10}", " ", said) == say, seen
+    assert path in said and advice in said, seen
+    for line in ("  say     " + said).splitlines():
+        assert len(line) <= 80 or path in line or advice in line, seen
+    assert f"  say     {say}\n" in cli("why").out
+
+
+def test_a_lost_run_is_listed_with_its_command(caisson, cli, make_record, runs):
+    command = ["make", "a b", "\x1b[2J"]
+    lost = make_record(lost=True, events=[("Grant", {"what": "x"}), ("RunStarted", {"command": command})])
+    odd = make_record(lost=True, events=[("RunStarted", {"command": 7})])
+    copied = make_record()
+    (runs / copied / "cow/upper").mkdir(parents=True)
+    lines = {line.split()[0]: line.split("  ", 2)[2] for line in cli("runs", "ls").out.splitlines()}
+    assert lines[lost] == "lost              make 'a b' $'\\033[2J'" and lines[odd].strip() == "lost"
+    assert lines[copied] == "exited 3, cow     make test"
+    rows = {row["run_id"]: row for row in cli("runs", "ls", "--json").json()}
+    assert rows[lost]["command"] == command and [rows[run]["cow"] for run in (lost, odd, copied)] == [False, False, True]
+
+
+def test_a_run_that_was_killed_is_listed_with_its_command(caisson, cli, project, env):
+    with subprocess.Popen([caisson, "run", "--", "sh", "-c", "echo up; sleep 60"], cwd=project, env=env, stdout=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL) as run:
+        assert run.stdout.readline() == b"up\n"
+        line = cli("runs", "ls").out
+        assert "  running " in line and "sh -c 'echo up; sleep 60'" in line, line
+        run.kill()
+    line = cli("runs", "ls").out
+    assert "  lost " in line and "sh -c 'echo up; sleep 60'" in line, line
