@@ -48,7 +48,7 @@ static uint64_t kept_bytes(const struct run *run)
 	return cap < KEEP_MAX ? cap : KEEP_MAX;
 }
 
-static void run_init(struct run *run, const struct run_setup *setup)
+void run_init(struct run *run, const struct run_setup *setup)
 {
 	*run = (struct run){ .setup = setup,
 			     .plan = setup->plan,
@@ -330,8 +330,8 @@ void run_write_state(struct run *run)
 	if (run->is_stated || run->record.dir_fd < 0)
 		return;
 	run->is_stated = true;
-	state = json_pack("{s:s, s:s, s:s}", "status", "running", "cwd", run->cwd, "command",
-			  run->setup->text ? run->setup->text : run->setup->argv[0]);
+	state = json_pack("{s:s, s:s, s:s?}", "status", "running", "cwd", run->cwd, "command",
+			  run->setup->argv ? run->setup->argv[0] : run->setup->text);
 	if (record_write_state(&run->record, state, &run->error) < 0)
 		run->record.chain.is_incomplete = true;
 	json_decref(state);
@@ -526,6 +526,41 @@ static void run_done(struct run *run)
 	arena_done(&run->arena);
 }
 
+int run_begin(struct run *run)
+{
+	int r = prepare(run);
+
+	if (r >= 0 && run->record.dir_fd < 0)
+		r = open_record(run);
+	if (r >= 0)
+		r = make_layer(run);
+	if (r >= 0)
+		r = start_wall(run);
+	if (r < 0)
+		return r;
+	run_log_start(run);
+	run_write_state(run);
+	return run_send_init(run);
+}
+
+int run_account(struct run *run, struct run_outcome *ret_outcome)
+{
+	finish(run);
+	*ret_outcome = (struct run_outcome){ .error = run->error };
+	ret_outcome->result = run_result(run);
+	if (ret_outcome->result && run->record.dir_fd >= 0)
+		ret_outcome->is_recorded =
+			record_close(&run->record, ret_outcome->result, NULL) >= 0;
+	if (ret_outcome->is_recorded)
+		retain(run);
+	ret_outcome->status = run_status(run);
+	snprintf(ret_outcome->run_id, sizeof ret_outcome->run_id, "%s", run->sandbox_id);
+	release(run);
+	run_destroy(run);
+	run_done(run);
+	return ret_outcome->result ? 0 : -ENOMEM;
+}
+
 int run_execute(const struct run_setup *setup, struct run_outcome *ret_outcome)
 {
 	struct run run;
@@ -535,20 +570,7 @@ int run_execute(const struct run_setup *setup, struct run_outcome *ret_outcome)
 		run_loop(&run);
 	else
 		run.ending = END_START_FAILED;
-	finish(&run);
-	*ret_outcome = (struct run_outcome){ .error = run.error };
-	ret_outcome->result = run_result(&run);
-	if (ret_outcome->result && run.record.dir_fd >= 0)
-		ret_outcome->is_recorded =
-			record_close(&run.record, ret_outcome->result, NULL) >= 0;
-	if (ret_outcome->is_recorded)
-		retain(&run);
-	ret_outcome->status = run_status(&run);
-	snprintf(ret_outcome->run_id, sizeof ret_outcome->run_id, "%s", run.sandbox_id);
-	release(&run);
-	run_destroy(&run);
-	run_done(&run);
-	return ret_outcome->result ? 0 : -ENOMEM;
+	return run_account(&run, ret_outcome);
 }
 
 void run_outcome_done(struct run_outcome *outcome)

@@ -65,7 +65,7 @@ static const struct {
 } variants[] = { { "command", "command-reads", "command-alone" },
 		 { "landlock", "landlock-reads", "landlock-alone" } };
 
-static const char *profile_for(const struct run *run)
+const char *run_profile(const struct run *run)
 {
 	const char *profile = run->backend->profile;
 
@@ -98,7 +98,7 @@ static void emit_bool_key(struct emit *emit, const char *key, bool value)
 	emit_bool(emit, value);
 }
 
-static int send_init(struct run *run)
+int run_send_init(struct run *run)
 {
 	struct emit emit = channel_frame(&run->channel);
 	const char *workspace = run->plan->workspace.host ? run->plan->workspace.at : "/tmp";
@@ -109,7 +109,7 @@ static int send_init(struct run *run)
 	emit_atom(&emit, "workspace");
 	emit_text(&emit, workspace);
 	emit_atom(&emit, "profile");
-	emit_text(&emit, profile_for(run));
+	emit_text(&emit, run_profile(run));
 	emit_bool_key(&emit, "listener", run->wall.listeners >= 0);
 	return channel_send(&run->channel, &emit);
 }
@@ -144,7 +144,7 @@ int run_send_call(struct run *run)
 	bool has_tty = setup->tty_fd >= 0;
 	struct winsize size = window_size(setup->tty_fd);
 	uint64_t late_ms = agent_timeout(&run->plan->limits);
-	int r = send_init(run);
+	int r = run_send_init(run);
 	struct emit emit = channel_frame(&run->channel);
 
 	emit_tuple(&emit, 4);
@@ -450,7 +450,7 @@ static int receive_number(int socket_fd, int *ret_number, pid_t *ret_pid)
 	return credentials.pid > 0 ? 0 : -EBADMSG;
 }
 
-static int fetch(struct run *run, int *ret_listener)
+int run_fetch_listener(struct run *run, int *ret_listener)
 {
 	_cleanup_fd_ int pidfd = -1;
 	int number, r;
@@ -475,24 +475,30 @@ static int fetch(struct run *run, int *ret_listener)
 	return 0;
 }
 
-void run_take_listener(struct run *run)
+struct notify_setup run_notify_setup(struct run *run, struct violations *violations)
 {
-	struct notify_setup setup = {
+	return (struct notify_setup){
 		.plan = run->plan,
-		.profile = profile_for(run),
-		.violations = &run->violations,
+		.profile = run_profile(run),
+		.violations = violations,
 		.hidden = run->hidden,
 		.shows = run->backend->shows,
 		.toolchains = run->toolchains,
 		.as_uid = geteuid() == 0 ? run->wall.kernel_uid : 0,
+		.scratch_fd = run->limits.scratch_fd,
 		.has_own_view = run->backend->has_view,
 	};
+}
+
+void run_take_listener(struct run *run)
+{
+	struct notify_setup setup;
 	int listener = -1, r;
 
 	/* The command may be quicker than its agent's word that it is ready. */
 	watch_and_log(run);
-	setup.scratch_fd = run->limits.scratch_fd;
-	r = fetch(run, &listener);
+	setup = run_notify_setup(run, &run->violations);
+	r = run_fetch_listener(run, &listener);
 	if (r == -EPIPE)
 		return;
 	if (r >= 0 && run->has_listener) {

@@ -108,6 +108,12 @@ struct run {
 
 /* ---- run.c ---- */
 
+/* For a sandbox that stays (stay.h): an empty run; everything up to {init, …} to the agent; and the
+ * end, which gives everything back whatever state it is in. */
+void run_init(struct run *run, const struct run_setup *setup);
+int run_begin(struct run *run);
+int run_account(struct run *run, struct run_outcome *ret_outcome);
+
 /* Writes state.json, once: what a run that is lost was doing. Without hurry: that it runs is told
  * by the lock on its folder. */
 void run_write_state(struct run *run);
@@ -136,6 +142,19 @@ void run_kill(struct run *run);
 void run_destroy(struct run *run);
 
 /* ---- run_frames.c ---- */
+
+/* Queues {init, …}. 0 or a negative errno. */
+int run_send_init(struct run *run);
+
+/* The syscall profile of this wall's commands, as the agent knows it. */
+const char *run_profile(const struct run *run);
+
+/* Takes the listener that a command announced: 0 and a descriptor; -EPIPE: the wall ended; else
+ * with a sentence in run->error. */
+int run_fetch_listener(struct run *run, int *ret_listener);
+
+/* What the notifier needs for a command of this run. */
+struct notify_setup run_notify_setup(struct run *run, struct violations *violations);
 
 /* Queues {init, …} and {call, …}. 0 or a negative errno with a sentence in run->error. */
 int run_send_call(struct run *run);
