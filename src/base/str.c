@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -373,6 +374,21 @@ bool str_path_matches(const char *pattern, const char *path)
 	if (!strchr(pattern, '/') && last)
 		path = last + 1;
 	return matches(pattern, path, true);
+}
+
+bool str_path_covers(const char *pattern, const char *path)
+{
+	char part[PATH_MAX];
+
+	snprintf(part, sizeof part, "%s", path);
+	while (*part) {
+		char *slash = strrchr(part, '/');
+
+		if (str_path_matches(pattern, part))
+			return true;
+		*(slash ? slash : part) = 0;
+	}
+	return false;
 }
 
 bool str_matches(const char *pattern, const char *text)

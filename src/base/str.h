@@ -64,5 +64,8 @@ int str_shell_word(const char *word, char *ret_text, size_t size);
  */
 bool str_path_matches(const char *pattern, const char *path);
 
+/* Does the pattern match the path, or a folder above it? */
+bool str_path_covers(const char *pattern, const char *path);
+
 /* Does a whole text match a pattern in which only `*` and `?` are special? */
 bool str_matches(const char *pattern, const char *text);

@@ -252,7 +252,7 @@ static const char *guard_by_policy(const json_t *result, const char *path, bool 
 	json_array_foreach(json_object_get(result, "hide"), i, item) {
 		const char *pattern = json_string_value(item);
 
-		if (pattern && *pattern && run_pattern_covers(pattern, path))
+		if (pattern && *pattern && str_path_covers(pattern, path))
 			return "the policy hides it";
 	}
 	return NULL;

@@ -122,21 +122,6 @@ const char *run_text(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
-bool run_pattern_covers(const char *pattern, const char *path)
-{
-	char part[PATH_MAX];
-
-	snprintf(part, sizeof part, "%s", path);
-	while (*part) {
-		char *slash = strrchr(part, '/');
-
-		if (str_path_matches(pattern, part))
-			return true;
-		*(slash ? slash : part) = 0;
-	}
-	return false;
-}
-
 /* "SIGKILL"; a real-time signal has no name of its own. */
 static void describe_signal(const json_t *end, char *ret_text, size_t size)
 {

@@ -36,9 +36,6 @@ void run_done(struct run *run);
 /* A text in a JSON object, "" if it is not there or no text. */
 const char *run_text(const json_t *object, const char *key);
 
-/* Does a hide pattern match the path, or a folder above it? Relative to the workspace. */
-bool run_pattern_covers(const char *pattern, const char *path);
-
 /* "exited 1", "timeout (command)", "signal SIGSEGV", "cancelled (SIGINT)", "lost". */
 void run_describe_end(const json_t *result, char *ret_text, size_t size);
 

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/path.h"
+#include "base/program.h"
 #include "base/str.h"
 #include "cli/cow.h"
 #include "cli/out.h"
@@ -382,24 +383,6 @@ static void print_line(const struct cli *cli)
 		str_shell_word(line, text, sizeof text) < 0 ? "TEXT" : text);
 }
 
-/* A program of this machine's by its name, through PATH. */
-static bool find_here(const char *name, char *ret_path)
-{
-	const char *path = getenv("PATH");
-	struct stat st;
-
-	while (path && *path && !strchr(name, '/')) {
-		size_t n = strcspn(path, ":");
-
-		if (path[0] == '/' &&
-		    snprintf(ret_path, PATH_MAX, "%.*s/%s", (int)n, path, name) < PATH_MAX &&
-		    stat(ret_path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111))
-			return true;
-		path += n + (path[n] == ':');
-	}
-	return false;
-}
-
 /* Does something that was shown hold it? Then it lacks something else. */
 static bool was_shown(const json_t *result, const char *path)
 {
@@ -420,7 +403,8 @@ static bool was_shown(const json_t *result, const char *path)
 static bool is_hidden(const struct cli *cli, const struct run_outcome *outcome, char *ret_path)
 {
 	return outcome->status == 127 && !cli->options.text && cli->arg_count > 0 &&
-	       find_here(cli->args[0], ret_path) && !was_shown(outcome->result, ret_path);
+	       program_find(cli->args[0], getenv("PATH"), ret_path) &&
+	       !was_shown(outcome->result, ret_path);
 }
 
 static void print_hidden(const struct cli *cli, const char *path)

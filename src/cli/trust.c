@@ -121,6 +121,15 @@ static int read_store(const char *path, json_t **ret_list, struct csn_error *err
 	return parse_store(path, fd, (size_t)st.st_size, ret_list, err);
 }
 
+/* Where the store for the policy file `path` is, and what it lists; a new reference. */
+static int open_store(const char *path, char ret_store[PATH_MAX], json_t **ret_list,
+		      struct csn_error *err)
+{
+	int r = store_path(path, ret_store, err);
+
+	return r < 0 ? r : read_store(ret_store, ret_list, err);
+}
+
 static const char *field(const json_t *entry, const char *name)
 {
 	const char *text = json_string_value(json_object_get(entry, name));
@@ -134,11 +143,8 @@ int trust_check(const char *path, const char *sha256, bool *ret_trusted, struct 
 	char store[PATH_MAX];
 	json_t *entry;
 	size_t i;
-	int r;
+	int r = open_store(path, store, &list, err);
 
-	r = store_path(path, store, err);
-	if (r == 0)
-		r = read_store(store, &list, err);
 	if (r < 0)
 		return r;
 	*ret_trusted = false;
@@ -152,11 +158,8 @@ int trust_last(const char *path, struct buf *ret_text, bool *ret_known, struct c
 {
 	_cleanup_json_ json_t *list = NULL;
 	char store[PATH_MAX];
-	int r;
+	int r = open_store(path, store, &list, err);
 
-	r = store_path(path, store, err);
-	if (r == 0)
-		r = read_store(store, &list, err);
 	if (r < 0)
 		return r;
 	*ret_known = false;
@@ -234,11 +237,8 @@ int trust_add(const char *path, const char *sha256, const char *text, struct csn
 {
 	_cleanup_json_ json_t *list = NULL;
 	char store[PATH_MAX], time[CLOCK_TEXT];
-	int r;
+	int r = open_store(path, store, &list, err);
 
-	r = store_path(path, store, err);
-	if (r == 0)
-		r = read_store(store, &list, err);
 	if (r < 0)
 		return r;
 	prune(list, path, sha256);

@@ -90,7 +90,7 @@ static const json_t *find_mount(const json_t *result, const char *path)
 static bool is_covered(const char *key, const char *item, const char *tail)
 {
 	if (str_is(key, "hide"))
-		return run_pattern_covers(item, tail);
+		return str_path_covers(item, tail);
 	return *tail && (path_is_beneath(tail, item) || path_is_beneath(item, tail));
 }
 

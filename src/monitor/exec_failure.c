@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/program.h"
 #include "base/str.h"
 #include "monitor/run_private.h"
 
@@ -107,24 +108,6 @@ static void read_interpreter(struct look *look)
 	snprintf(look->interpreter, sizeof look->interpreter, "%s", at);
 }
 
-/* The caller's program of that name, if it is an executable file; false: there is none. */
-static bool search_here(struct look *look)
-{
-	const char *path = getenv("PATH");
-	size_t n;
-
-	for (; path && *path; path += n + (path[n] == ':')) {
-		n = strcspn(path, ":");
-		if (path[0] == '/' &&
-		    snprintf(look->host, PATH_MAX, "%.*s/%s", (int)n, path, look->name) <
-			    PATH_MAX &&
-		    stat(look->host, &look->st) == 0 && S_ISREG(look->st.st_mode) &&
-		    (look->st.st_mode & 0111))
-			return true;
-	}
-	return false;
-}
-
 /* `text` for a shell, or what stands for it. */
 static const char *word_of(const char *text, const char *otherwise, char *ret_word, size_t size)
 {
@@ -147,7 +130,8 @@ static void look_at(struct look *look, const struct run *run)
 	*look = (struct look){ .run = run, .name = run->setup->argv[0] };
 	read_word(look);
 	if (!strchr(look->name, '/')) {
-		look->exists = search_here(look);
+		look->exists = program_find(look->name, getenv("PATH"), look->host) &&
+			       stat(look->host, &look->st) == 0;
 		if (look->exists)
 			read_interpreter(look);
 		return;

@@ -90,18 +90,9 @@ static const struct plan_mount *mount_of(const struct plan *plan, const char *pa
 /* A pattern matches the path or a folder above it. */
 static bool is_hidden(const struct plan *plan, const char *tail)
 {
-	char part[PATH_MAX];
-
-	for (const char **pattern = plan->workspace.hide; pattern && *pattern; pattern++) {
-		snprintf(part, sizeof part, "%s", tail);
-		while (*part) {
-			char *slash = strrchr(part, '/');
-
-			if (str_path_matches(*pattern, part))
-				return true;
-			*(slash ? slash : part) = 0;
-		}
-	}
+	for (const char **pattern = plan->workspace.hide; pattern && *pattern; pattern++)
+		if (str_path_covers(*pattern, tail))
+			return true;
 	return false;
 }
 

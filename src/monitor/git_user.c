@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/program.h"
 #include "base/str.h"
 #include "os/sys.h"
 
@@ -207,24 +208,14 @@ static void read_project(const char *workspace, struct git_user *user)
 			user);
 }
 
-static const char *variable(const char *const *environment, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (; environment && *environment; environment++)
-		if (strncmp(*environment, name, n) == 0 && (*environment)[n] == '=')
-			return *environment + n + 1;
-	return NULL;
-}
-
 void git_user_find(const char *const *environment, const char *workspace, struct git_user *ret_user)
 {
-	const char *home = variable(environment, "HOME");
-	const char *config = variable(environment, "XDG_CONFIG_HOME");
-	const char *global = variable(environment, "GIT_CONFIG_GLOBAL");
+	const char *home = program_variable(environment, "HOME");
+	const char *config = program_variable(environment, "XDG_CONFIG_HOME");
+	const char *global = program_variable(environment, "GIT_CONFIG_GLOBAL");
 	struct git_user user = { 0 };
 
-	set(user.email, sizeof user.email, variable(environment, "EMAIL"));
+	set(user.email, sizeof user.email, program_variable(environment, "EMAIL"));
 	read_file("", "/etc/gitconfig", &user);
 	if (global) {
 		read_file("", global, &user);
@@ -234,7 +225,7 @@ void git_user_find(const char *const *environment, const char *workspace, struct
 		read_file(home, ".gitconfig", &user);
 	}
 	read_project(workspace, &user);
-	set(user.name, sizeof user.name, variable(environment, "GIT_AUTHOR_NAME"));
-	set(user.email, sizeof user.email, variable(environment, "GIT_AUTHOR_EMAIL"));
+	set(user.name, sizeof user.name, program_variable(environment, "GIT_AUTHOR_NAME"));
+	set(user.email, sizeof user.email, program_variable(environment, "GIT_AUTHOR_EMAIL"));
 	*ret_user = user;
 }

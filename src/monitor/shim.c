@@ -19,6 +19,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/program.h"
 #include "base/str.h"
 
 enum { FILE_MAX = 16 << 10, ENTRIES_MAX = 512, FOLDERS_MAX = 64 };
@@ -59,16 +60,6 @@ static const char *const here[] = { ".tool-versions", "mise.toml", ".mise.toml" 
 static const char *const at_home[] = { ".tool-versions", ".config/mise/config.toml" };
 static const char own_file[] = "tools/user/platform.json";
 
-const char *shim_variable(const char *const *env, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (; env && *env; env++)
-		if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
-			return *env + n + 1;
-	return NULL;
-}
-
 /* ---- proxies --------------------------------------------------------------------------- */
 
 static bool add_variable(const struct shim_request *request, struct shim *shim, const char *name,
@@ -87,7 +78,7 @@ static bool add_variable(const struct shim_request *request, struct shim *shim, 
 static int fill_proxy(const struct shim_request *request, const struct proxy *proxy,
 		      struct shim *shim)
 {
-	const char *given = shim_variable(request->env, proxy->variable);
+	const char *given = program_variable(request->env, proxy->variable);
 	char root[PATH_MAX];
 	bool is_good = true;
 
@@ -102,7 +93,7 @@ static int fill_proxy(const struct shim_request *request, const struct proxy *pr
 	shim->env[0] = proxy->fixed;
 	is_good &= add_variable(request, shim, proxy->variable, root);
 	is_good &= add_variable(request, shim, proxy->passed,
-				shim_variable(request->env, proxy->passed));
+				program_variable(request->env, proxy->passed));
 	return is_good ? 0 : -ENOMEM;
 }
 
@@ -110,9 +101,8 @@ static int fill_proxy(const struct shim_request *request, const struct proxy *pr
 
 struct choice {
 	const struct shim_request *request;
-	const char *name;     /* of the program */
-	const char *root;     /* the manager's folder */
-	const char *installs; /* absolute */
+	const char *name; /* of the program */
+	const char *root; /* the manager's folder */
 	char found[PATH_MAX];
 	unsigned count; /* of installed versions that have the program */
 	bool is_chosen; /* by a file */
@@ -182,13 +172,6 @@ static bool version_wanted(const struct choice *choice, const char *tool, char *
 	return version_of_file(choice->root, own_file, tool, ret_version);
 }
 
-static bool is_program(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
-}
-
 /* Calls `look` with each folder of a folder, no links; bounded. */
 static void each_folder(struct choice *choice, const char *path,
 			void (*look)(struct choice *choice, const char *folder))
@@ -212,7 +195,7 @@ static void each_folder(struct choice *choice, const char *path,
 static bool program_of(const struct choice *choice, const char *version, char *ret_path)
 {
 	return snprintf(ret_path, PATH_MAX, "%s/bin/%s", version, choice->name) < PATH_MAX &&
-	       is_program(ret_path);
+	       program_is(ret_path);
 }
 
 static void look_at_version(struct choice *choice, const char *folder)
@@ -255,7 +238,6 @@ static int fill_managed(const struct shim_request *request, const struct manager
 	snprintf(root, sizeof root, "%.*s", (int)(shims - program), program);
 	if (path_join(root, manager->installs, installs, sizeof installs) < 0)
 		return 0;
-	choice.installs = installs;
 	each_folder(&choice, installs, look_at_tool);
 	if (!choice.is_chosen && choice.count != 1)
 		return 0;
@@ -277,7 +259,7 @@ int shim_look(const struct shim_request *request, const char *program, const cha
 		r = fill_managed(request, &managers[i], program, &shim);
 	for (size_t i = 0; r >= 0 && strstr(program, "/shims/") && i < ARRAY_SIZE(passed); i++)
 		if (!add_variable(request, &shim, passed[i],
-				  shim_variable(request->env, passed[i])))
+				  program_variable(request->env, passed[i])))
 			r = -ENOMEM;
 	if (r >= 0)
 		*ret_shim = shim;

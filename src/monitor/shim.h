@@ -31,6 +31,3 @@ struct shim_request {
  */
 int shim_look(const struct shim_request *request, const char *program, const char *real,
 	      struct shim *ret_shim);
-
-/* The value of a variable in a list of "NAME=VALUE", NULL if it has none. Borrowed. */
-const char *shim_variable(const char *const *env, const char *name);

@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/program.h"
 #include "base/str.h"
 #include "monitor/shim.h"
 
@@ -228,29 +229,12 @@ static int add(struct search *search, const char *program)
 	return r < 0 ? r : add_prefix(search, prefix);
 }
 
-static bool is_program(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
-}
-
 static bool find_program(const char *name, const char *path, char *ret_path)
 {
 	if (strchr(name, '/'))
 		return name[0] == '/' && path_normalize(name, ret_path, PATH_MAX) >= 0 &&
-		       is_program(ret_path);
-	while (path && *path) {
-		size_t n = strcspn(path, ":");
-
-		if (n > 0 && path[0] == '/' &&
-		    (size_t)snprintf(ret_path, PATH_MAX, "%.*s/%s", (int)n, path, name) <
-			    PATH_MAX &&
-		    is_program(ret_path))
-			return true;
-		path += n + (path[n] == ':');
-	}
-	return false;
+		       program_is(ret_path);
+	return program_find(name, path, ret_path);
 }
 
 /* The interpreter of a script's first line, "" if there is none. */
@@ -395,8 +379,8 @@ int toolchain_find(const struct toolchain_request *request, struct arena *arena,
 	struct search search = { .request = request,
 				 .plan = request->plan,
 				 .arena = arena,
-				 .path = shim_variable(request->caller_env, "PATH"),
-				 .home = shim_variable(request->caller_env, "HOME") };
+				 .path = program_variable(request->caller_env, "PATH"),
+				 .home = program_variable(request->caller_env, "HOME") };
 	char home[PATH_MAX], real_home[PATH_MAX];
 	int r;
 

@@ -98,15 +98,6 @@ uint64_t violations_count(const struct violations *list, enum fact_event event)
 	return sum;
 }
 
-bool violations_any(const struct violations *list)
-{
-	for (unsigned event = 0; event < FACT_EVENT_COUNT; event++) {
-		if (event != FACT_POLICY_OVERRIDE && violations_count(list, event) > 0)
-			return true;
-	}
-	return false;
-}
-
 static int add_others(json_t *array, enum fact_event event, uint64_t count)
 {
 	json_t *entry =

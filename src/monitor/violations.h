@@ -40,9 +40,6 @@ bool violations_add(struct violations *list, const struct fact *fact);
 /* How many facts of an event, folded ones and others included; expected noise is not counted. */
 uint64_t violations_count(const struct violations *list, enum fact_event event);
 
-/* Is there any fact that is not expected noise (and not merely a PolicyOverride)? */
-bool violations_any(const struct violations *list);
-
 /*
  * The array for result.json: in order of first appearance, then one entry with
  * detail {"others": true} for each event that went beyond the bound. A redactor masks secrets,

@@ -40,6 +40,8 @@ static void test_patterns(void)
 			CHECK(!"pattern");
 		}
 	}
+	CHECK(str_path_covers("keys", "a/keys/b") && str_path_covers("a/*", "a/b/c"));
+	CHECK(!str_path_covers("keys", "a/b") && !str_path_covers("*", ""));
 	CHECK(str_matches("*migrate*", "rake db:migrate now/later"));
 	CHECK(!str_matches("*migrate", "migrate now"));
 }
