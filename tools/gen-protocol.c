@@ -170,6 +170,22 @@ static void put_messages(struct buf *page, const char *title, enum frame_side si
 	}
 }
 
+static void put_verbs(struct buf *page, const struct frame_verb *verbs, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		put(page, "### %s\n\n`%s` %s.\n\n", verbs[i].name, verbs[i].name, verbs[i].what);
+		put_keys(page, "Arguments", verbs[i].args);
+		put_keys(page, "Result", verbs[i].result);
+	}
+}
+
+static const char client[] =
+	"## A client and a monitor\n\nThe monitor of a sandbox that stays speaks to its client as "
+	"an agent speaks to a monitor: it\nsends `ready` by itself, and then answers the verbs "
+	"above "
+	"and these. Its `exec` answers\nwith an account. `bye` carries `code`, `stage` and `text`, "
+	"all texts, when the sandbox ends\nfor a reason.\n\n";
+
 static void put_page(struct buf *page)
 {
 	put(page, "%s", intro);
@@ -184,19 +200,19 @@ static void put_page(struct buf *page)
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		put(page, "| %s | %s |\n", words[i].word, frame_type_name(words[i].letter));
 	put(page,
-	    "\n`Ref` is a non-negative integer that the monitor chooses, new for each call.\n\n");
+	    "\n`Ref` is a non-negative integer that the monitor chooses, new for each call. Of its "
+	    "data\n%d bytes may be under way at first, each way; `window` adds to that.\n\n",
+	    FRAME_WINDOW);
 	put_messages(page, "To the agent", FROM_MONITOR);
 	put_messages(page, "From the agent", FROM_AGENT);
 	put(page,
 	    "## Verbs\n\nThe map of `call`, and the map of its `reply`. An agent may know fewer "
 	    "verbs (`ready` says\nwhich) and answers the others with `failed`, "
 	    "`not_supported`.\n\n");
-	for (size_t i = 0; i < frame_verb_count; i++) {
-		const struct frame_verb *verb = &frame_verbs[i];
-		put(page, "### %s\n\n`%s` %s.\n\n", verb->name, verb->name, verb->what);
-		put_keys(page, "Arguments", verb->args);
-		put_keys(page, "Result", verb->result);
-	}
+	put_verbs(page, frame_verbs, frame_verb_count);
+	put(page, "%s", client);
+	put_keys(page, "The map of `fact`: a violation, while a call runs", frame_violation);
+	put_verbs(page, frame_client_verbs, frame_client_verb_count);
 	page->end--; /* the last blank line */
 }
 

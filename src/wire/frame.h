@@ -17,7 +17,8 @@
 enum {
 	FRAME_HEAD = 4, /* bytes of the length, which it does not count */
 	FRAME_MAX = 16 << 20,
-	FRAME_PIECE = 64 << 10 /* most bytes of one `data` */
+	FRAME_PIECE = 64 << 10,  /* most bytes of one `data` */
+	FRAME_WINDOW = 256 << 10 /* bytes of data that a call may send at first, either way */
 };
 
 /*
@@ -119,6 +120,16 @@ struct frame_verb {
 
 extern const struct frame_verb frame_verbs[];
 extern const size_t frame_verb_count;
+
+/*
+ * A client asks a monitor with the same messages. These verbs the monitor answers itself, `exec`
+ * with its account; `ready` says which of them it has.
+ */
+extern const struct frame_verb frame_client_verbs[];
+extern const size_t frame_client_verb_count;
+
+/* One violation: the map of a monitor's `fact`, and of each in exec's account. */
+extern const struct frame_key frame_violation[];
 
 /* The verb of an atom, or NULL: the answer is then `failed` with not_supported. */
 const struct frame_verb *frame_find_verb(const struct term *atom);

@@ -20,6 +20,7 @@ enum {
 	NAME_BYTES = 255,
 	RESULTS_MAX = 10000, /* matches or paths in one answer */
 	TTY_SIDE = 65535,    /* struct winsize has 16 bits */
+	VIOLATIONS_MAX = 1024,
 	SIGNAL_MAX = 64,
 	MODE_MAX = 07777,
 };
@@ -247,3 +248,108 @@ const struct frame_verb frame_verbs[] = {
 	{ "move", "renames a path", move_args, nothing },
 };
 const size_t frame_verb_count = ARRAY_SIZE(frame_verbs);
+
+/* ---- between a client and a monitor --------------------------------------------------------- */
+
+const struct frame_key frame_violation[] = {
+	{ "event", 't', true, NAME_BYTES, "as in docs/violations.md: `NetworkAccessViolation`" },
+	{ "source", 'a', false, 0, "what it was seen by: seccomp, landlock, cgroup, clock" },
+	{ "rule", 't', true, NAME_BYTES, "what decided: `limits.memory`" },
+	{ "say", 't', true, DETAIL_BYTES, "a sentence: what was denied, what is allowed instead" },
+	{ "certain", 'B', true, 0, "false: a program that races could have blurred it" },
+	{ "expected", 'B', false, 0, "noise that well-known tools make" },
+	{ "others", 'B', false, 0, "stands for further different ones of its event" },
+	{ "count", 'i', true, OFFSET_MAX, "equal ones are folded" },
+	{ "time_ms", 'i', false, OFFSET_MAX, "of the first, since 1970, UTC" },
+	{ "last_ms", 'i', false, OFFSET_MAX, "of the last" },
+	{ "pid", 'i', false, OFFSET_MAX, "as the monitor sees it" },
+	{ "comm", 't', false, NAME_BYTES, "short name of the program, which can choose it" },
+	{ "syscall", 't', false, NAME_BYTES, "its name" },
+	{ "path", 't', false, PATH_BYTES, "inside the sandbox" },
+	{ "to", 't', false, PATH_BYTES, "second path of a rename or link" },
+	{ "address", 't', false, NAME_BYTES, "that was called" },
+	{ "port", 'i', false, UINT16_MAX, "of that address" },
+	{ "host", 't', false, NAME_BYTES, "name that was asked for" },
+	{ "text", 't', false, DETAIL_BYTES, "anything else: a limit and a peak, a reason" },
+	{ "ref", 'i', false, OFFSET_MAX, "in `fact`: the call during which it was seen" },
+	{ NULL },
+};
+
+static const struct frame_key exec_order[] = {
+	{ "argv", 'L', false, ARGV_BYTES, "program and arguments; this or `command`" },
+	{ "command", 't', false, TEXT_BYTES, "text for bash, or sh where there is no bash" },
+	{ "cwd", 'p', false, PATH_BYTES, "default: the workspace" },
+	{ "env", 'M', false, ARGV_BYTES, "added to what the sandbox gives" },
+	{ "timeout_ms", 'i', false, YEAR_MS, "may shorten the policy's clock" },
+	{ "tty", 'B', false, 0, "run on a terminal of its own" },
+	{ "rows", 'i', false, TTY_SIDE, "of that terminal" },
+	{ "cols", 'i', false, TTY_SIDE, "of that terminal" },
+	{ "stdin", 'B', false, 0, "`data` with input will follow; else input is empty" },
+	{ "detach", 'B', false, 0, "survives the call" },
+	{ "tag", 't', false, NAME_BYTES, "name by which a detached command is found" },
+	{ NULL },
+};
+
+static const struct frame_key exec_account[] = {
+	{ "reason", 'a', true, 0,
+	  "exited, signaled, timeout, memory, output, processes, scratch, violation, cancelled, "
+	  "lost, start_failed" },
+	{ "clock", 'a', false, 0, "of a timeout: startup, command, idle, budget" },
+	{ "exit_code", 'I', true, UINT8_MAX, "null when it did not exit by itself" },
+	{ "signal", 'I', true, SIGNAL_MAX, "that ended it, or null" },
+	{ "error", 'a', false, 0, "of start_failed: errno name in lower case" },
+	{ "stage", 't', false, NAME_BYTES, "what failed then" },
+	{ "text", 't', false, DETAIL_BYTES, "a sentence on it" },
+	{ "wall_us", 'i', true, OFFSET_MAX, "from its start to its end" },
+	{ "cpu_us", 'i', true, OFFSET_MAX, "CPU time, program and kernel" },
+	{ "mem_peak_bytes", 'i', true, OFFSET_MAX, "most memory in use" },
+	{ "scope", 'a', false, 0, "what the usage is of: command, sandbox" },
+	{ "stdout_bytes", 'i', true, OFFSET_MAX, "that it wrote, cut ones included" },
+	{ "stderr_bytes", 'i', true, OFFSET_MAX, "the same" },
+	{ "output_cut_bytes", 'i', true, OFFSET_MAX, "that the output limit cut" },
+	{ "violations", 'R', true, VIOLATIONS_MAX, "in order of first appearance",
+	  frame_violation },
+	{ NULL },
+};
+
+static const struct frame_key mount_args[] = {
+	{ "host", 'p', true, PATH_BYTES, "on the host, beneath one of the policy's `mount_roots`" },
+	{ "at", 'p', true, PATH_BYTES, "where it appears" },
+	{ "mode", 'a', false, 0, "ro or rw; default ro" },
+	{ NULL },
+};
+
+static const struct frame_key paths_args[] = {
+	{ "paths", 'L', false, LISTING_BYTES, "only these; default: all" },
+	{ NULL },
+};
+
+static const struct frame_key change[] = {
+	{ "path", 'p', true, PATH_BYTES, "relative to the workspace" },
+	{ "change", 'a', true, 0, "added, modified, deleted" },
+	{ "kind", 'a', false, 0, "file, folder, link, other" },
+	{ "size", 'i', false, OFFSET_MAX, "bytes, now" },
+	{ "reason", 't', false, DETAIL_BYTES, "why it was left out" },
+	{ NULL },
+};
+
+static const struct frame_key diff_result[] = {
+	{ "changes", 'R', true, RESULTS_MAX,
+	  "sorted by path; changed lines come before, as `data` on stdout", change },
+	{ "truncated", 'B', true, 0, "there were more" },
+	{ NULL },
+};
+
+static const struct frame_key commit_result[] = {
+	{ "applied", 'R', true, RESULTS_MAX, "written to the workspace", change },
+	{ "left", 'R', true, RESULTS_MAX, "not written, with a reason", change },
+	{ NULL },
+};
+
+const struct frame_verb frame_client_verbs[] = {
+	{ "exec", "runs a program and accounts for it", exec_order, exec_account },
+	{ "mount", "lends one more path", mount_args, nothing },
+	{ "diff", "lists what a copy-on-write workspace changed", paths_args, diff_result },
+	{ "commit", "writes those changes to the workspace", paths_args, commit_result },
+};
+const size_t frame_client_verb_count = ARRAY_SIZE(frame_client_verbs);

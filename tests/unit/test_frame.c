@@ -271,6 +271,10 @@ static void test_tables(void)
 		check_keys(frame_verbs[i].args);
 		check_keys(frame_verbs[i].result);
 	}
+	for (size_t i = 0; i < frame_client_verb_count; i++) {
+		check_keys(frame_client_verbs[i].args);
+		check_keys(frame_client_verbs[i].result);
+	}
 }
 
 static void test_results(void)
