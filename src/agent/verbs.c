@@ -25,6 +25,8 @@ static const struct verb verbs[] = {
 	{ "write", AGENT_CALLS, PIECE, write_start },
 	{ "edit", 2, LARGE, edit_start }, /* each holds a file in memory */
 	{ "stat", AGENT_CALLS, SMALL, stat_start },
+	{ "list", 4, SMALL, list_start }, /* each holds up to 10,000 names */
+	{ "remove", 16, SMALL, remove_start },
 	{ "move", AGENT_CALLS, SMALL, move_start },
 	/* glob, grep: here */
 };
