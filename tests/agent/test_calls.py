@@ -4,7 +4,7 @@ from speaker import fails
 
 
 def test_verbs_are_listed(agent):
-    assert {"exec", "read", "write", "edit", "stat", "move"} <= set(agent.ready["verbs"])
+    assert {"exec", "read", "write", "edit", "stat", "list", "remove", "move"} <= set(agent.ready["verbs"])
 
 
 @pytest.mark.parametrize("verb", ["mount", "snapshot", "no_such_verb", ""])
