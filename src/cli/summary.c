@@ -4,6 +4,7 @@
  */
 #include "cli/summary.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
 #include "base/path.h"
 #include "base/program.h"
 #include "base/str.h"
@@ -23,9 +25,11 @@ enum {
 	SHOWN = 5,
 	GROUP_NAMES = 3,
 	HIDDEN_NAMES = 3,
+	FOLDER_NAMES = 4,
 	INDENT = 2,
 	LINE_MAX_BYTES = 64 << 10,
 	WORD_TEXT = 512,
+	MAKEFILE_BYTES = 64 << 10,
 	LINE_TEXT = 4 * PATH_MAX,
 };
 
@@ -303,6 +307,148 @@ static void print_kept(const struct cli *cli, const struct run_outcome *outcome)
 	fputs("; see workspace.hide\n", stderr);
 }
 
+/* Does something that was shown hold it? Then it lacks something else. */
+static bool was_shown(const json_t *result, const char *path)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "toolchains"), i, item)
+		if (path_is_beneath(path, json_string_value(item)))
+			return true;
+	json_array_foreach(json_object_get(result, "mounts"), i, item)
+		if (path_is_beneath(path, text_of(item, "host")))
+			return true;
+	return path_is_beneath(path, "/usr") || path_is_beneath(path, "/bin") ||
+	       path_is_beneath(path, "/sbin");
+}
+
+/* Folders of the caller's PATH in his home that were not shown. */
+struct unshown {
+	char folders[LINE_TEXT];    /* as PATH has them */
+	json_t *names;              /* "~/.cargo/bin", or of programs "~/.cargo/bin/cargo" */
+	char program[NAME_MAX + 1]; /* one of them; "" for folders */
+};
+
+static void add_unshown(struct unshown *unshown, const char *path)
+{
+	char name[PATH_MAX];
+
+	snprintf(name, sizeof name, "~/%.*s", PATH_MAX - 3, path_tail(path, getenv("HOME")));
+	if (!has_text(unshown->names, name))
+		json_array_append_new(unshown->names, json_string(name));
+}
+
+static void find_folders(const json_t *result, struct unshown *unshown)
+{
+	const char *path = getenv("PATH"), *home = getenv("HOME");
+	char part[PATH_MAX], folder[PATH_MAX];
+	size_t n, used = 0;
+	struct stat st;
+
+	for (; path && *path && home && home[0] == '/'; path += n + (path[n] == ':')) {
+		n = strcspn(path, ":");
+		snprintf(part, sizeof part, "%.*s", n < PATH_MAX ? (int)n : 0, path);
+		if (path_normalize(part, folder, sizeof folder) < 0 ||
+		    !path_is_beneath(folder, home) || was_shown(result, folder) ||
+		    stat(folder, &st) < 0 || !S_ISDIR(st.st_mode) ||
+		    used + strlen(folder) + 2 > sizeof unshown->folders)
+			continue;
+		used += (size_t)snprintf(unshown->folders + used, sizeof unshown->folders - used,
+					 "%s%s", used ? ":" : "", folder);
+		add_unshown(unshown, folder);
+	}
+}
+
+/* The project's file may be anything. Its size, 0 for none that can be read. */
+static size_t read_makefile(char *ret_text, size_t size)
+{
+	static const char *const names[] = { "GNUmakefile", "makefile", "Makefile" };
+	struct stat st;
+	ssize_t n = -1;
+
+	for (size_t i = 0; n < 0 && i < ARRAY_SIZE(names); i++) {
+		_cleanup_fd_ int fd =
+			open(names[i], O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+		if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+			n = fd_read_all(fd, ret_text, size - 1);
+	}
+	ret_text[n > 0 ? n : 0] = 0;
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* Instead of the folders the programs in them that the Makefile here names. */
+static void find_programs(struct unshown *unshown)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789_-+.";
+	char text[MAKEFILE_BYTES], word[NAME_MAX + 1], path[PATH_MAX];
+	size_t size = read_makefile(text, sizeof text), n;
+
+	json_array_clear(unshown->names);
+	for (size_t at = 0; at < size; at += n + (n == 0)) {
+		n = strspn(text + at, letters);
+		if (n == 0 || n >= sizeof word)
+			continue;
+		snprintf(word, sizeof word, "%.*s", (int)n, text + at);
+		/* In the system's folders there is one inside, too. */
+		if (program_find(word, "/usr/local/bin:/usr/bin:/bin", path) ||
+		    !program_find(word, unshown->folders, path))
+			continue;
+		add_unshown(unshown, path);
+		memcpy(unshown->program, word, n + 1);
+	}
+}
+
+/* Is it make that was started, in whatever way? */
+static bool is_make(const struct cli *cli)
+{
+	const char *text = cli->options.text ? cli->options.text : cli->args[0], *slash;
+	char word[PATH_MAX];
+
+	snprintf(word, sizeof word, "%.*s", (int)strcspn(text, " \t\n;&|"), text);
+	slash = strrchr(word, '/');
+	return str_is(slash ? slash + 1 : word, "make") || str_is(word, "gmake");
+}
+
+static void print_unshown(const struct cli *cli, const struct unshown *unshown)
+{
+	char text[LINE_TEXT];
+
+	run_list_texts(unshown->names, FOLDER_NAMES, text, sizeof text);
+	fprintf(stderr,
+		"%scaisson:%s of your PATH not shown inside: ", out_color(cli, stderr, OUT_BOLD),
+		out_plain(cli, stderr));
+	out_text(stderr, text);
+	fputc('\n', stderr);
+	snprintf(
+		text, sizeof text,
+		"a tool that only a file calls, as a Makefile does, is not looked for: name it, as "
+		"in `caisson run -c 'make # %s'`, or lend its folder with -m HOST:AT",
+		*unshown->program ? unshown->program : "cargo");
+	out_tell(stderr,
+		 &(struct out_told){ .label = "", .text = text, .indent = INDENT, .hang = INDENT });
+}
+
+/* A program may have been missed that a file calls: a shell says 127 then, and make 2. */
+static void print_missed(const struct cli *cli, const struct run_outcome *outcome)
+{
+	const json_t *end = json_object_get(outcome->result, "termination");
+	struct unshown unshown = { .names = json_array() };
+	bool is_shell = outcome->status == 127;
+
+	if (str_is(text_of(end, "reason"), "exited") &&
+	    (is_shell || (outcome->status == 2 && is_make(cli)))) {
+		find_folders(outcome->result, &unshown);
+		if (!is_shell)
+			find_programs(&unshown);
+		if (json_array_size(unshown.names) > 0)
+			print_unshown(cli, &unshown);
+	}
+	json_decref(unshown.names);
+}
+
 /* What a copy-on-write workspace holds now, and the commands that work on it. */
 static void print_copy(const struct cli *cli, const struct run_outcome *outcome)
 {
@@ -383,22 +529,6 @@ static void print_line(const struct cli *cli)
 		str_shell_word(line, text, sizeof text) < 0 ? "TEXT" : text);
 }
 
-/* Does something that was shown hold it? Then it lacks something else. */
-static bool was_shown(const json_t *result, const char *path)
-{
-	const json_t *item;
-	size_t i;
-
-	json_array_foreach(json_object_get(result, "toolchains"), i, item)
-		if (path_is_beneath(path, json_string_value(item)))
-			return true;
-	json_array_foreach(json_object_get(result, "mounts"), i, item)
-		if (path_is_beneath(path, text_of(item, "host")))
-			return true;
-	return path_is_beneath(path, "/usr") || path_is_beneath(path, "/bin") ||
-	       path_is_beneath(path, "/sbin");
-}
-
 /* A program that is here and was not shown: where it is, and how to lend it. */
 static bool is_hidden(const struct cli *cli, const struct run_outcome *outcome, char *ret_path)
 {
@@ -449,5 +579,7 @@ void summary_print(const struct cli *cli, const struct run_outcome *outcome)
 		return;
 	print_violations(cli, outcome);
 	print_kept(cli, outcome);
+	if (!outcome->error.code && !is_hidden(cli, outcome, path))
+		print_missed(cli, outcome);
 	print_copy(cli, outcome);
 }

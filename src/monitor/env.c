@@ -31,6 +31,10 @@ static const char *const fixed[] = {
 	"CAISSON=1",
 };
 
+/* Where there is no network, to try again is to wait: npm does for longer than a command may last.
+ */
+static const char *const impatient[] = { "npm_config_fetch_retries=0", "PIP_RETRIES=0" };
+
 /* A read-only workspace would make noise: tools try to write what they do not need. */
 static const char *const quiet[] = { "GIT_OPTIONAL_LOCKS=0", "PYTHONDONTWRITEBYTECODE=1" };
 
@@ -151,14 +155,16 @@ static bool put_passed(struct env *env, const struct plan *plan, const struct en
 	return true;
 }
 
-static bool put_fixed(struct env *env, const struct plan *plan)
+static bool put_fixed(struct env *env, const struct plan *plan, const struct env_facts *facts)
 {
-	bool is_good = true;
+	bool is_cut_off = plan->network == NETWORK_NONE && !facts->is_local, is_good = true;
 
 	for (size_t i = 0; is_good && i < ARRAY_SIZE(fixed); i++)
 		is_good = put(env, fixed[i]);
 	for (size_t i = 0; is_good && i < ARRAY_SIZE(quiet); i++)
 		is_good = plan->workspace.access != ACCESS_RO || put(env, quiet[i]);
+	for (size_t i = 0; is_good && i < ARRAY_SIZE(impatient); i++)
+		is_good = !is_cut_off || put(env, impatient[i]);
 	return is_good;
 }
 
@@ -180,7 +186,8 @@ char **env_make(const struct plan *plan, const struct env_facts *facts, struct a
 {
 	struct env env = { arena_array(arena, ENV_MAX, sizeof *env.items), 0, arena };
 	const char **passed = arena_array(arena, ENV_MAX, sizeof *passed);
-	bool is_good = env.items && passed && put_fixed(&env, plan) && put_places(&env, facts);
+	bool is_good =
+		env.items && passed && put_fixed(&env, plan, facts) && put_places(&env, facts);
 
 	if (is_good && !facts->is_local)
 		is_good = put_path(&env, facts->paths) && put_tools(&env, facts->tools);

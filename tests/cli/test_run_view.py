@@ -40,10 +40,17 @@ def test_environment_is_ours_alone(box):
     expected = {"HOME": "/tmp/home", "USER": "sandbox", "LOGNAME": "sandbox", "TMPDIR": "/tmp", "SHELL": "/bin/bash",
                 "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "NO_COLOR": "1", "TZ": "UTC",
                 "GIT_OPTIONAL_LOCKS": "0", "PYTHONDONTWRITEBYTECODE": "1", "CAISSON": "1",
-                "NO_UPDATE_NOTIFIER": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "npm_config_update_notifier": "false"}
+                "NO_UPDATE_NOTIFIER": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "npm_config_update_notifier": "false",
+                "PIP_RETRIES": "0", "npm_config_fetch_retries": "0"}
     assert {name: seen.get(name) for name in expected} == expected
     others = set(seen) - set(expected) - {"PWD", "LC_CTYPE"}
     assert all(name.startswith("XDG_") and seen[name].startswith("/tmp/home/") for name in others), others
+
+
+def test_nobody_waits_for_a_network_that_is_not_there(box):
+    """npm tries again for longer than a command may last; where something may answer it still does."""
+    names = {"PIP_RETRIES", "npm_config_fetch_retries"}
+    assert names <= set(look(box)["env"]) and not names & set(look(box, flags=["--network", "loopback"])["env"])
 
 
 def test_quieting_variables_only_while_read_only(box):

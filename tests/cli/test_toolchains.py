@@ -1,5 +1,6 @@
 """Tools that lie in the caller's home: version managers and their shims work inside, and home stays hidden."""
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -133,3 +134,25 @@ def test_a_program_of_a_bin_in_home_says_how_to_lend_it(far_box):
     far_box.file("tool", "#!/nonexistent\n", 0o755)
     run = far_box.run("tool", env={"PATH": f"{far_box.ws}:/usr/bin"})
     assert run.status == 127 and "-m" in run.err and "lies in" not in run.err, run
+
+
+def test_a_tool_that_only_a_makefile_calls_is_named(far_box):
+    tool(far_box, ".tools/bin/mytool", SAY.format("mytool"))
+    tool(far_box, ".tools/bin/true", SAY.format("not this one"))
+    env = path_of(far_box, ".tools/bin")
+    told = "caisson: of your PATH not shown inside: ~/.tools/bin"
+    far_box.file("Makefile", "all:\n\ttrue\n\tmytool --version\n")
+    run = far_box.run("make", env=env, flags=["-v"])
+    assert run.status == 2 and f"{told}/mytool\n" in run.err, run
+    command = re.search(r"`caisson run -c '([^`]*)'`", run.err).group(1)
+    run = far_box.sh(command, env=env, flags=["-v"])
+    assert run.status == 0 and "mytool --version\n" in run.text and told not in run.err, run
+    assert told not in far_box.run("make", env=env).err, "said to a person only"
+    far_box.file("Makefile", "all:\n\tfalse # \x1b[2J\n")
+    assert told not in far_box.run("make", env=env, flags=["-v"]).err, "a make that failed of itself"
+    far_box.file("script", "mytool\n")
+    run = far_box.run("sh", "script", env=env, flags=["-v"])
+    assert run.status == 127 and f"{told}\n" in run.err, run
+    (far_box.ws / "Makefile").unlink()
+    (far_box.ws / "Makefile").symlink_to(far_box.home / ".tools/bin/mytool")
+    assert told not in far_box.run("make", env=env, flags=["-v"]).err, "no link of a project's is followed"

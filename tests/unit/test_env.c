@@ -92,6 +92,8 @@ static void fixed_set(void)
 		{ "PIP_DISABLE_PIP_VERSION_CHECK", "1" },
 		{ "GIT_OPTIONAL_LOCKS", "0" },
 		{ "PYTHONDONTWRITEBYTECODE", "1" },
+		{ "npm_config_fetch_retries", "0" },
+		{ "PIP_RETRIES", "0" },
 	};
 
 	start();
