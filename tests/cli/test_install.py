@@ -11,6 +11,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 FILES = {
     "bin/caisson": 0o755,
     "libexec/caisson/caisson-agent": 0o755,
+    "libexec/caisson/caisson-search": 0o755,
     "share/bash-completion/completions/caisson.bash": 0o644,
     "share/fish/vendor_completions.d/caisson.fish": 0o644,
     "share/man/man1/caisson.1": 0o644,

@@ -19,7 +19,8 @@ ROOMS = {
     "backend": ["base", "wire", "plan", "os", "launch"],
     "vfs": ["base"],
     "shell": ["base", "vfs"],
-    "agent": ["base", "wire", "os", "vfs", "shell"],
+    "search": ["base"],
+    "agent": ["base", "wire", "os", "search", "vfs", "shell"],
     "medium": ["base", "wire", "policy", "audit"],
     "monitor": ["base", "wire", "plan", "policy", "audit", "os", "launch", "backend", "agent", "medium"],
     "jobs": ["base", "policy", "audit", "monitor"],
@@ -35,7 +36,7 @@ LIBRARIES = {
     "openssl/": {"base", "audit", "policy", "medium"},
     "seccomp.h": set(),  # a build tool's: no room links it
     "microhttpd.h": {"serve"},
-    "pcre2.h": {"agent"},
+    "pcre2.h": {"search"},
     "sqlite3.h": {"shell"},
     "archive": {"shell"},
 }
