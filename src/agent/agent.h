@@ -22,6 +22,7 @@
 
 enum {
 	AGENT_CALLS = 64,         /* calls at once */
+	AGENT_SEARCHES = 16,      /* of them, globs and greps */
 	AGENT_WINDOW = 256 << 10, /* bytes that may be under way per call and direction */
 	AGENT_OUT_MAX = 32 << 20, /* queued output; windows keep it far below */
 	AGENT_DRAIN_MS = 100,     /* after a leader's exit, for what is still in its pipes */
@@ -35,7 +36,8 @@ enum source_kind {
 	SOURCE_STDOUT,
 	SOURCE_STDERR,
 	SOURCE_TTY,
-	SOURCE_FAILURE
+	SOURCE_FAILURE,
+	SOURCE_SEARCH /* `slot` is of the search */
 };
 
 struct agent_source {
@@ -45,6 +47,7 @@ struct agent_source {
 
 struct exec;
 struct job;
+struct search;
 
 struct agent {
 	int epoll_fd;
@@ -64,6 +67,8 @@ struct agent {
 	struct exec *execs[AGENT_CALLS];
 	struct job *jobs[AGENT_CALLS];
 	uint64_t job_order; /* of the next job */
+	struct search *searches[AGENT_SEARCHES];
+	bool has_search; /* AGENT_FD_SEARCH is there */
 };
 
 /* Queues frames; a failure (out of memory) ends the agent: a lost frame would be a lie. */

@@ -9,6 +9,7 @@
 
 #include "agent/exec.h"
 #include "agent/job.h"
+#include "agent/search.h"
 #include "agent/verbs.h"
 #include "base/str.h"
 #include "wire/frame.h"
@@ -46,7 +47,7 @@ static int on_init(struct agent *agent, const struct term *items)
 	emit_atom(&emit, "version");
 	emit_int(&emit, PROTOCOL_VERSION);
 	emit_atom(&emit, "verbs");
-	verbs_list(&emit);
+	verbs_list(agent, &emit);
 	emit_atom(&emit, "enforces");
 	emit_nil(&emit);
 	agent_send(agent, &emit);
@@ -104,11 +105,14 @@ static int on_cancel(struct agent *agent, const struct term *items)
 {
 	struct exec *exec = exec_find(agent, items[1].integer);
 	struct job *job = exec ? NULL : job_find(agent, items[1].integer);
+	struct search *search = exec || job ? NULL : search_find(agent, items[1].integer);
 
 	if (exec)
 		exec_signal(agent, exec, SIGKILL);
 	else if (job)
 		job_cancel(agent, job);
+	else if (search)
+		search_cancel(search);
 	return 0;
 }
 

@@ -23,6 +23,7 @@
 
 #include "agent/exec.h"
 #include "agent/job.h"
+#include "agent/search.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "os/agent_fds.h"
@@ -168,6 +169,8 @@ static void reap(struct agent *agent)
 
 		if (exec)
 			exec_reaped(exec, status, &usage);
+		else
+			search_reaped(agent, pid, status);
 	}
 }
 
@@ -180,6 +183,8 @@ static int dispatch(struct agent *agent, const struct epoll_event *event)
 		return event->events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? read_stream(agent) : 0;
 	if (kind == SOURCE_SIGNALS)
 		reap(agent);
+	else if (kind == SOURCE_SEARCH)
+		search_ready(agent, (unsigned)slot);
 	else if (slot < AGENT_CALLS && agent->execs[slot])
 		exec_ready(agent, agent->execs[slot], kind);
 	return 0;
@@ -191,9 +196,12 @@ static int loop(struct agent *agent)
 	int r;
 
 	for (;;) {
-		int wait_ms = exec_finish(agent, clock_now_ms());
+		uint64_t now_ms = clock_now_ms();
+		int wait_ms = exec_finish(agent, now_ms), search_ms = search_finish(agent, now_ms);
 		int n;
 
+		if (search_ms >= 0 && (wait_ms < 0 || search_ms < wait_ms))
+			wait_ms = search_ms;
 		if (!agent->is_stopping && jobs_step(agent))
 			wait_ms = 0;
 		r = flush(agent);
@@ -209,6 +217,7 @@ static int loop(struct agent *agent)
 	}
 	flush(agent);
 	jobs_done(agent);
+	search_done(agent);
 	return r;
 }
 
@@ -227,6 +236,7 @@ static int setup(struct agent *agent)
 		return -errno;
 	for (int fd = AGENT_FD_LISTENERS; fd < AGENT_FD_END; fd++)
 		fd_set_cloexec(fd, 1);
+	agent->has_search = search_is_lent();
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);

@@ -4,6 +4,7 @@
 #include "agent/exec.h"
 #include "agent/files.h"
 #include "agent/job.h"
+#include "agent/search.h"
 #include "base/str.h"
 #include "wire/frame.h"
 
@@ -28,14 +29,25 @@ static const struct verb verbs[] = {
 	{ "list", 4, SMALL, list_start }, /* each holds up to 10,000 names */
 	{ "remove", 16, SMALL, remove_start },
 	{ "move", AGENT_CALLS, SMALL, move_start },
-	/* glob, grep: here */
+	{ "glob", AGENT_SEARCHES, SMALL, search_glob, search_is_there },
+	{ "grep", AGENT_SEARCHES, SMALL, search_grep, search_is_there },
 };
 
-void verbs_list(struct emit *emit)
+static bool is_there(const struct agent *agent, const struct verb *verb)
 {
-	emit_list(emit, ARRAY_SIZE(verbs));
+	return !verb->is_there || verb->is_there(agent);
+}
+
+void verbs_list(const struct agent *agent, struct emit *emit)
+{
+	uint32_t count = 0;
+
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		emit_atom(emit, verbs[i].name);
+		count += is_there(agent, &verbs[i]);
+	emit_list(emit, count);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (is_there(agent, &verbs[i]))
+			emit_atom(emit, verbs[i].name);
 	emit_nil(emit);
 }
 
@@ -53,9 +65,10 @@ void verbs_call(struct agent *agent, const struct term *items, size_t size)
 	const struct frame_verb *shape = frame_find_verb(&items[2]);
 	struct csn_error err = { 0 };
 
-	if (!call.verb || !shape)
+	if (!call.verb || !shape || !is_there(agent, call.verb))
 		agent_fail(agent, call.ref, "not_supported", "this agent does not have that verb");
-	else if (exec_find(agent, call.ref) || job_find(agent, call.ref))
+	else if (exec_find(agent, call.ref) || job_find(agent, call.ref) ||
+		 search_find(agent, call.ref))
 		agent_fail(agent, call.ref, "invalid", "this Ref is in use");
 	else if (size > call.verb->max_bytes)
 		agent_fail(agent, call.ref, "invalid", "this frame is too long for its verb");

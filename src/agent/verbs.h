@@ -23,10 +23,12 @@ struct verb {
 	unsigned at_once;   /* calls that are worked on together; others wait for their turn */
 	uint32_t max_bytes; /* of the whole frame */
 	void (*start)(struct agent *agent, const struct call *call);
+	/* Is what it needs there? NULL: it needs nothing. Else nobody is told of the verb. */
+	bool (*is_there)(const struct agent *agent);
 };
 
 /* Starts what {call, Ref, Verb, Map} asks for, or answers {failed, …}. `size` is the frame's. */
 void verbs_call(struct agent *agent, const struct term *items, size_t size);
 
 /* The list of names for {ready, …}. */
-void verbs_list(struct emit *emit);
+void verbs_list(const struct agent *agent, struct emit *emit);

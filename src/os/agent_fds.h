@@ -5,6 +5,9 @@
  * socket on which a command announces its listener, and the files of the commands' control
  * groups, to which a process writes "0" to enter; and both sides of a terminal, where the wall lets
  * nobody open one later. What a wall does not have is /dev/null.
+ *
+ * Behind them, and simply not open where a run has no use for it, is the program of the verbs glob
+ * and grep: open for reading, executable, and granted to the agent where Landlock restricts it.
  */
 #pragma once
 
@@ -16,5 +19,6 @@ enum {
 	AGENT_FD_ENTER_COUNT = 3,
 	AGENT_FD_TTY = AGENT_FD_ENTER + AGENT_FD_ENTER_COUNT, /* a terminal made beforehand */
 	AGENT_FD_TTY_PEER,
-	AGENT_FD_END
+	AGENT_FD_END,
+	AGENT_FD_SEARCH = AGENT_FD_END, /* caisson-search, or closed */
 };

@@ -69,7 +69,8 @@ const struct frame_message frame_messages[] = {
 	[FRAME_FAILED] = { "failed", "iab", "{failed, Ref, Reason, Detail}", FROM_AGENT,
 			   2 * DETAIL_BYTES,
 			   "the call could not be done; Reason is an errno name in lower case, or "
-			   "`not_supported`, `invalid`, `cancelled`",
+			   "`not_supported`, `invalid`, `cancelled`, `timeout`, `invalid_pattern`, "
+			   "`invalid_regex`, `match_limit`",
 			   .max_binary = DETAIL_BYTES },
 	[FRAME_DATA_OUT] = { "data", "iab", "{data, Ref, stdout | stderr | tty, Bin}", FROM_AGENT,
 			     PIECE_BYTES, "output of a running call", .atoms = "stdout stderr tty",
@@ -159,13 +160,15 @@ static const struct frame_key edit_result[] = {
 static const struct frame_key glob_args[] = {
 	{ "pattern", 't', true, PATH_BYTES, "with `**` and braces; matches dot files" },
 	{ "cwd", 'p', false, PATH_BYTES, "default: the workspace" },
-	{ "limit", 'i', false, RESULTS_MAX, "most paths; default 1000" },
+	{ "limit", 'i', false, RESULTS_MAX, "most paths, the first in order; default 1000" },
+	{ "timeout_ms", 'i', false, YEAR_MS, "after which it fails with `timeout`; default 30000" },
 	{ NULL },
 };
 
 static const struct frame_key glob_result[] = {
 	{ "paths", 'L', true, LISTING_BYTES, "relative to `cwd`, sorted" },
 	{ "truncated", 'B', true, 0, "there were more" },
+	{ "skipped", 'i', true, OFFSET_MAX, "folders that could not be read, or are the kernel's" },
 	{ NULL },
 };
 
@@ -174,13 +177,14 @@ static const struct frame_key grep_args[] = {
 	{ "path", 'p', false, PATH_BYTES, "file or directory; default: the workspace" },
 	{ "glob", 't', false, PATH_BYTES, "only files whose path matches" },
 	{ "case_sensitive", 'B', false, 0, "default true" },
-	{ "limit", 'i', false, RESULTS_MAX, "most matches" },
+	{ "limit", 'i', false, RESULTS_MAX, "most matches, the first in order; default 1000" },
 	{ "context", 'i', false, 100, "lines before and after" },
+	{ "timeout_ms", 'i', false, YEAR_MS, "after which it fails with `timeout`; default 30000" },
 	{ NULL },
 };
 
 static const struct frame_key grep_match[] = {
-	{ "path", 'p', true, PATH_BYTES, "relative to the workspace" },
+	{ "path", 'p', true, PATH_BYTES, "relative to the workspace, absolute if not in it" },
 	{ "line_number", 'i', true, OFFSET_MAX, "from 1" },
 	{ "line", 'b', true, FRAME_PIECE, "without its newline, cut at the bound" },
 	{ "is_context", 'B', false, 0, "a neighbour of a match" },
@@ -191,6 +195,8 @@ static const struct frame_key grep_result[] = {
 	{ "matches", 'R', true, RESULTS_MAX, "in order of path and line", grep_match },
 	{ "binary", 'L', true, LISTING_BYTES, "files that match but are not text" },
 	{ "truncated", 'B', true, 0, "there were more" },
+	{ "skipped", 'i', true, OFFSET_MAX,
+	  "files and folders that could not be read, or are the kernel's" },
 	{ NULL },
 };
 

@@ -20,15 +20,18 @@ WHO = {"root": (None, True), "user": (NOBODY, True), "steps": (NOBODY, False)} i
 
 @pytest.fixture(scope="session")
 def program():
-    """The agent, where another user can execute it."""
+    """The agent, where another user can execute it, and beside it the program of glob and grep."""
     build = pathlib.Path(os.environ.get("CAISSON_BUILD") or HERE.parents[1] / "build")
     path = build / "src/agent/caisson-agent"
     if not path.exists() and os.environ.get("CAISSON"):
         path = pathlib.Path(os.environ["CAISSON"]).resolve().parent / "src/agent/caisson-agent"
-    if not os.access(path, os.X_OK):
-        pytest.fail(f"{path} is not built")
+    search = path.parents[1] / "search/caisson-search"
+    for file in (path, search):
+        if not os.access(file, os.X_OK):
+            pytest.fail(f"{file} is not built")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="caisson-agent-"))
     folder.chmod(0o755)
+    shutil.copy(search, folder)
     yield shutil.copy(path, folder)
     shutil.rmtree(folder)
 
@@ -69,8 +72,11 @@ def start(program, ws, who):
     user, has_openat2 = WHO[who]
     started = []
 
-    def begin(workspace=ws, **more):
-        started.append(Speaker(program, workspace, user=user, has_openat2=has_openat2, **more))
+    def begin(workspace=ws, has_search=True, prelude="", **more):
+        if has_search:  # descriptor 9 of src/os/agent_fds.h
+            prelude = f"exec 9<{pathlib.Path(program).with_name('caisson-search')}; {prelude}"
+        started.append(Speaker(program, workspace, user=user, has_openat2=has_openat2, prelude=prelude,
+                               **more))
         return started[-1]
 
     yield begin
