@@ -247,7 +247,8 @@ const struct cli_command cli_commands[] = {
 	  .usage = "",
 	  .summary = "the recorded runs, newest first",
 	  .text = "`cow` marks a run that keeps a copy of the workspace: see `caisson runs diff`. "
-		  "With --quiet only their ids, one a line.",
+		  "On a terminal the end of each id, which every command takes. With --quiet only "
+		  "their ids, one a line.",
 	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
 	  .run = cli_runs_ls },
 	{ .name = "runs show",

@@ -110,10 +110,17 @@ static void print_cgroup(const struct cgroup_probe *cgroup)
 
 static void print_privileges(const struct doctor_facts *facts)
 {
-	for (size_t i = 0; i < doctor_capability_count; i++)
-		if (facts->missing_capabilities & UINT64_C(1) << i)
-			printf("%-*sroot lacks %s: %s\n", LABEL_COLUMN, "privilege",
-			       doctor_capabilities[i].name, doctor_capabilities[i].loss);
+	char start[96];
+
+	for (size_t i = 0; i < doctor_capability_count; i++) {
+		if (!(facts->missing_capabilities & UINT64_C(1) << i))
+			continue;
+		snprintf(start, sizeof start, "%-*sroot lacks %s: ", LABEL_COLUMN, "privilege",
+			 doctor_capabilities[i].name);
+		out_tell(stdout, &(struct out_told){ .label = start,
+						     .text = doctor_capabilities[i].loss,
+						     .hang = LABEL_COLUMN });
+	}
 	if (!facts->group_count)
 		return;
 	printf("%-*sa sandbox of yours keeps these supplementary groups:", LABEL_COLUMN, "groups");

@@ -37,7 +37,7 @@ enum {
 	LABEL = 9,
 	EVENTS_BYTES = 64 << 10, /* in which the start of a run is found */
 	TIME_COLUMNS = 23,       /* with the blanks around it */
-	END_COLUMNS = 18,
+	END_COLUMNS = 19,        /* "timeout (command)" */
 	LEAST_COMMAND = 8,
 	DAY_MS = 24 * 3600 * 1000,
 };
@@ -331,10 +331,19 @@ static size_t room_after(size_t used)
 	return size.ws_col - used - 1;
 }
 
+/* To a person the end of an id, which every command takes: its start is the time beside it. */
+static const char *shown_id(const struct run_info *info)
+{
+	const char *end = strrchr(info->run_id, '-');
+
+	return isatty(STDOUT_FILENO) && end ? end + 1 : info->run_id;
+}
+
 static void print_run(const struct run_info *info, const struct run *run, const json_t *command)
 {
 	bool is_cow = cow_is_kept(run->root_fd, info->run_id);
 	char time[CLOCK_TEXT], end[TERM_TEXT] = "";
+	const char *id = shown_id(info);
 	size_t used;
 
 	clock_format(info->started_ms, time);
@@ -347,11 +356,11 @@ static void print_run(const struct run_info *info, const struct run *run, const 
 	used = strlen(end);
 	snprintf(end + used, sizeof end - used, "%s", is_cow ? ", cow" : "");
 	used = strlen(end) + 2 > END_COLUMNS ? strlen(end) + 2 : END_COLUMNS;
-	printf("%s  %s  ", info->run_id, time);
+	printf("%s  %s  ", id, time);
 	/* Our own words, but the file could have been changed: escaped like the rest. */
 	out_text(stdout, end);
 	printf("%*s", (int)(used - strlen(end)), "");
-	print_command(command, room_after(strlen(info->run_id) + TIME_COLUMNS + used));
+	print_command(command, room_after(strlen(id) + TIME_COLUMNS + used));
 	putchar('\n');
 }
 
@@ -362,7 +371,7 @@ static void print_head(struct listing *listing, const struct run_info *first)
 		return;
 	listing->has_head = true;
 	printf("%s%-*s  %-*s%-*s%s%s\n", out_color(listing->cli, stdout, OUT_DIM),
-	       (int)strlen(first->run_id), "RUN", TIME_COLUMNS - 2, "STARTED (UTC)", END_COLUMNS,
+	       (int)strlen(shown_id(first)), "RUN", TIME_COLUMNS - 2, "STARTED (UTC)", END_COLUMNS,
 	       "END", "COMMAND", out_plain(listing->cli, stdout));
 }
 
@@ -472,21 +481,28 @@ static void print_usage(const json_t *result)
 
 static void print_list(const char *label, const json_t *list)
 {
+	char start[LABEL + 2];
 	const json_t *item;
+	struct buf line;
 	size_t i;
 
 	if (json_array_size(list) == 0)
 		return;
-	print_label(label);
+	snprintf(start, sizeof start, "%-*s ", LABEL, label);
+	buf_init(&line, LINE_BYTES);
 	json_array_foreach(list, i, item) {
 		const char *text = json_string_value(item);
 
 		/* An entry may be an object that says why. */
 		text = text ? text : run_text(item, "what");
-		printf("%s", i ? ", " : "");
-		out_text(stdout, text);
+		if (buf_printf(&line, "%s%s", i ? ", " : "", text) < 0)
+			break;
 	}
-	putchar('\n');
+	if (buf_text(&line))
+		out_tell(stdout, &(struct out_told){ .label = start,
+						     .text = buf_text(&line),
+						     .hang = LABEL + 1 });
+	buf_done(&line);
 }
 
 static void print_error(const json_t *result)

@@ -69,7 +69,8 @@ def test_ls_has_a_head_on_a_terminal_only(cli, caisson, make_record, env, projec
     head, line = os.read(main, 4096).decode().replace("\r", "").splitlines()
     os.close(main)
     head = re.sub("\x1b\\[[0-9;]*m", "", head)
-    assert head.split() == ["RUN", "STARTED", "(UTC)", "END", "COMMAND"] and line.startswith(run)
+    assert head.split() == ["RUN", "STARTED", "(UTC)", "END", "COMMAND"] and line.startswith(run.split("-")[-1] + "  ")
+    assert run in cli("runs", "show", line.split()[0]).out, "what a person is shown names the run"
     assert line.index("exited") == head.index("END") and line.index("make") == head.index("COMMAND")
 
 

@@ -274,8 +274,8 @@ def test_a_lost_run_is_listed_with_its_command(caisson, cli, make_record, runs):
     copied = make_record()
     (runs / copied / "cow/upper").mkdir(parents=True)
     lines = {line.split()[0]: line.split("  ", 2)[2] for line in cli("runs", "ls").out.splitlines()}
-    assert lines[lost] == "lost              make 'a b' $'\\033[2J'" and lines[odd].strip() == "lost"
-    assert lines[copied] == "exited 3, cow     make test"
+    assert lines[lost] == "lost               make 'a b' $'\\033[2J'" and lines[odd].strip() == "lost"
+    assert lines[copied] == "exited 3, cow      make test"
     rows = {row["run_id"]: row for row in cli("runs", "ls", "--json").json()}
     assert rows[lost]["command"] == command and [rows[run]["cow"] for run in (lost, odd, copied)] == [False, False, True]
 
@@ -289,3 +289,14 @@ def test_a_run_that_was_killed_is_listed_with_its_command(caisson, cli, project,
         run.kill()
     line = cli("runs", "ls").out
     assert "  lost " in line and "sh -c 'echo up; sleep 60'" in line, line
+
+
+def test_a_list_of_a_run_fits_its_terminal(caisson, cli, make_record, project, env):
+    words = [f"feature-{i}" for i in range(20)]
+    make_record(enforced=words, command=["make", "a-target-of-some-length"])
+    status, seen = on_a_terminal(caisson, project, env, "runs", "show")
+    listed = re.search(r"enforced  (.*?)\nrecord", seen, re.S).group(1)
+    assert re.sub(r"\n {10}", " ", listed) == ", ".join(words) and all(len(line) <= 70 for line in listed.splitlines()[:1]), seen
+    assert f"enforced  {', '.join(words)}\n" in cli("runs", "show").out
+    status, seen = on_a_terminal(caisson, project, env, "runs", "ls")
+    assert seen.endswith("make a-target-of-some-len…\n") and all(len(line) <= 80 for line in seen.splitlines()), seen
