@@ -309,6 +309,10 @@ static int syntax_error(struct reader *r)
 
 	if (p->error == YAML_MEMORY_ERROR)
 		return no_memory(r);
+	if (r->size >= 3 && memcmp(r->bytes, "\xEF\xBB\xBF", 3) == 0)
+		return node_fail(r->err, r->name, (struct policy_mark){ 1, 1 },
+				 "a byte order mark, expected YAML without one; save the file as "
+				 "UTF-8 without BOM");
 	mark = p->error == YAML_READER_ERROR ? mark_at(r, p->problem_offset)
 					     : mark_of(p->problem_mark);
 	return node_fail(r->err, r->name, mark, "%s, expected YAML",

@@ -283,3 +283,9 @@ def test_set_in_a_file_that_begins_with_an_empty_line(cli, project):
         answer = cli("policy", "set", setting)
         assert answer.status == 0, answer
     assert (project / "caisson.yaml").read_text().startswith("\nversion: 1\n")
+
+
+def test_a_byte_order_mark_is_named(cli, project):
+    (project / "caisson.yaml").write_text("\ufeffversion: 1\nlimits: {memory: 1GiB}\n")
+    answer = cli("policy", "check")
+    assert answer.status == 1 and "caisson.yaml:1:1: a byte order mark, expected YAML without one" in answer.err, answer
