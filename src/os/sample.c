@@ -253,10 +253,12 @@ struct count {
 	const struct walk *walk;
 	struct shmem_tree pids; /* without the root */
 	uint64_t limit;
-	uint64_t host_bytes; /* files in memory of this machine */
+	uint64_t host_bytes;  /* files in memory of this machine */
+	uint64_t cheap_bytes; /* the first count */
 	struct sample_files *files;
 	struct sample_tree *tree;
-	uint64_t shared_bytes; /* mapped, of mem_bytes, once that was counted exactly */
+	uint64_t exact_bytes;  /* the second count, once it was made, */
+	uint64_t shared_bytes; /* and what of it is mapped */
 	bool was_exact, was_looked;
 };
 
@@ -269,6 +271,7 @@ static void count_exactly(struct count *count)
 	exact = exact_sum(count->walk);
 	count->was_exact = true;
 	count->shared_bytes = exact.shared_bytes;
+	count->exact_bytes = exact.bytes;
 	count->tree->is_exact = exact.is_exact;
 	count->tree->mem_bytes = exact.bytes + count->tree->file_bytes;
 }
@@ -279,6 +282,21 @@ static bool may_exceed(const struct count *count, uint64_t more)
 	return more > count->limit || count->tree->mem_bytes > count->limit - more;
 }
 
+/* With the files of the last look, and less what that look found to be counted twice. */
+static uint64_t estimate(const struct count *count)
+{
+	const struct sample_files *files = count->files;
+	uint64_t bytes = count->tree->mem_bytes + files->bytes + files->sysv_bytes +
+			 files->hidden_bytes,
+		 less = files->overlap_bytes;
+
+	if (!count->was_exact) {
+		bytes += files->exact_bytes;
+		less += files->cheap_bytes;
+	}
+	return bytes > less ? bytes - less : 0;
+}
+
 /* Is it worth while to go through the descriptors? */
 static bool is_due(const struct count *count)
 {
@@ -287,8 +305,7 @@ static bool is_due(const struct count *count)
 
 	if (count->host_bytes < files->host_bytes)
 		change = files->host_bytes - count->host_bytes;
-	if (!files->looked_us || change >= count->limit ||
-	    may_exceed(count, files->bytes + files->sysv_bytes + files->hidden_bytes))
+	if (!files->looked_us || change >= count->limit || estimate(count) > count->limit)
 		return true;
 	if (files->blind_looks && !files->was_blind && now >= files->rest_us)
 		return true;
@@ -346,6 +363,7 @@ static void take_off_overlap(struct count *count, const struct shmem_look *look)
 	twice = twice < count->shared_bytes ? twice : count->shared_bytes;
 	count->tree->mem_bytes -= twice;
 	count->shared_bytes -= twice;
+	count->files->overlap_bytes = twice;
 }
 
 /* On the machine since the first look, and neither found in the tree nor counted by the caller. */
@@ -397,16 +415,28 @@ static void look_for_hidden(struct count *count, struct shmem_look *look)
 	files->hidden_bytes = unaccounted(count) < most ? unaccounted(count) : most;
 }
 
-/* Adds memory files, found and hidden ones, to the sum of the processes. */
-static void count_files(struct count *count)
+/* What the next counts may leave out, and when the next look may be. */
+static void end_look(const struct count *count, uint64_t start_us)
+{
+	struct sample_files *files = count->files;
+
+	if (count->was_exact) {
+		files->cheap_bytes = count->cheap_bytes;
+		files->exact_bytes = count->exact_bytes;
+	}
+	files->looked_us = clock_now_us();
+	files->rest_us = files->looked_us + (files->looked_us - start_us) * FILES_REST;
+}
+
+static void look_and_count(struct count *count)
 {
 	struct sample_files *files = count->files;
 	struct sample_tree *tree = count->tree;
 	uint64_t start = clock_now_us();
 	struct shmem_look look;
 
-	if (is_due(count))
-		look_at_files(count, &look);
+	files->overlap_bytes = files->cheap_bytes = files->exact_bytes = 0;
+	look_at_files(count, &look);
 	tree->file_bytes = files->bytes + files->sysv_bytes;
 	tree->mem_bytes += tree->file_bytes;
 	if (may_exceed(count, 0))
@@ -417,11 +447,23 @@ static void count_files(struct count *count)
 		take_off_overlap(count, &look);
 	if (count->was_looked) {
 		look_for_hidden(count, &look);
-		files->looked_us = clock_now_us();
-		files->rest_us = files->looked_us + (files->looked_us - start) * FILES_REST;
+		end_look(count, start);
 	}
 	tree->file_bytes += files->hidden_bytes;
 	tree->mem_bytes += files->hidden_bytes;
+}
+
+/* Adds memory files, found and hidden ones, to the sum of the processes. */
+static void count_files(struct count *count)
+{
+	const struct sample_files *files = count->files;
+
+	if (is_due(count)) {
+		look_and_count(count);
+		return;
+	}
+	count->tree->mem_bytes = estimate(count);
+	count->tree->file_bytes = files->bytes + files->sysv_bytes + files->hidden_bytes;
 }
 
 static void count_more(const struct walk *walk, uint64_t limit, struct sample_files *files,
@@ -430,6 +472,7 @@ static void count_more(const struct walk *walk, uint64_t limit, struct sample_fi
 	struct count count = { .walk = walk, .limit = limit, .files = files, .tree = tree };
 	uint64_t swap_bytes;
 
+	count.cheap_bytes = tree->mem_bytes;
 	count.pids = (struct shmem_tree){ walk->proc_fd, walk->pids + 1, walk->count - 1 };
 	if (may_exceed(&count, 0))
 		count_exactly(&count);

@@ -34,7 +34,9 @@ struct sample_tree {
  * Between two looks at one tree: when its descriptors were last gone through. Zeroed is a start.
  * That costs two microseconds a descriptor, so it is done only if all files in memory of this
  * machine together could bring the tree above its limit, and then when their sum has changed by
- * a part of the limit, or a second has gone by, or the tree seems to be above the limit.
+ * a part of the limit, or a second has gone by, or the tree seems to be above the limit. What a
+ * look found to be counted twice is left out until the next, or a tree whose files are mapped would
+ * be looked at each time.
  *
  * What the machine has more of than at the first look, and nobody is known to hold, is the tree's
  * (`hidden_bytes`) as far as the tree has where to hide it: shared mappings of that size that it
@@ -50,10 +52,12 @@ struct sample_files {
 	uint64_t bytes;                           /* as of the last look */
 	uint64_t sysv_bytes, sysv_resident_bytes; /* of System V segments then; without swap */
 	uint64_t hidden_bytes;
-	uint64_t host_bytes;  /* the machine's files in memory at that look, */
-	uint64_t least_bytes; /* and the least of it that any call has seen */
-	uint64_t looked_us;   /* 0: never */
-	uint64_t rest_us;     /* rather no look before, for the last one was dear */
+	uint64_t host_bytes;               /* the machine's files in memory at that look, */
+	uint64_t least_bytes;              /* and the least of it that any call has seen */
+	uint64_t overlap_bytes;            /* mapped parts of files, taken off at that look, */
+	uint64_t cheap_bytes, exact_bytes; /* and the two counts of memory there; 0: not exact */
+	uint64_t looked_us;                /* 0: never */
+	uint64_t rest_us;                  /* rather no look before, for the last one was dear */
 	uint64_t queued_us;   /* since then descriptors wait in sockets; 0: they do not */
 	uint32_t blind_looks; /* in a row at which a process did not let us look */
 	bool was_blind;       /* there were two in a row */

@@ -264,6 +264,47 @@ static void test_mapped_memfds(void)
 	end();
 }
 
+/* What a look found to be counted twice is no reason for another; what is added is. */
+static void test_mapped_rest(void)
+{
+	struct sample_files files = { 0 };
+	struct sample_tree tree;
+	uint64_t looked;
+	int turn[2];
+	char byte;
+
+	need_children();
+	begin();
+	CHECK(pipe2(turn, O_CLOEXEC) == 0);
+	if (fork() == 0) {
+		int fd = file_of(60 * MIB);
+		char *p = mmap(NULL, 60 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+		CHECK(p != MAP_FAILED);
+		memset(p, 2, 60 * MIB);
+		tell();
+		CHECK(read(turn[0], &byte, 1) == 1);
+		fill(30 * MIB, MAP_PRIVATE);
+		sleep_well();
+	}
+	await(1);
+	CHECK(sample_tree(getpid(), 80 * MIB, &files, &tree) == 0 && files.looked_us > 0);
+	CHECK(tree.mem_bytes >= 60 * MIB && tree.mem_bytes < 70 * MIB && tree.is_exact);
+	looked = files.looked_us;
+	files.rest_us = UINT64_MAX; /* other programs may change the sum */
+	for (int i = 0; i < 5; i++) {
+		CHECK(sample_tree(getpid(), 80 * MIB, &files, &tree) == 0);
+		CHECK(tree.file_bytes == 60 * MIB && !tree.is_exact);
+		CHECK(tree.mem_bytes >= 60 * MIB && tree.mem_bytes < 70 * MIB);
+	}
+	CHECK(files.looked_us == looked);
+	CHECK(write(turn[1], "x", 1) == 1);
+	await(1);
+	CHECK(sample_tree(getpid(), 80 * MIB, &files, &tree) == 0 && files.looked_us > looked);
+	CHECK(tree.mem_bytes >= 90 * MIB);
+	end();
+}
+
 /* Files that the caller counts himself, mapped. */
 static void test_apart(void)
 {
@@ -408,6 +449,7 @@ static const struct tap_test tests[] = {
 	{ "scratch: no size, no verdict", test_scratch_unsized },
 	{ "files in memory that nobody maps", test_memfds },
 	{ "files in memory that are mapped count once", test_mapped_memfds },
+	{ "a look at mapped files is good for a while", test_mapped_rest },
 	{ "mapped files that the caller counts", test_apart },
 	{ "a thread's own descriptors", test_own_table },
 	{ "when descriptors are gone through", test_when_files },
