@@ -307,19 +307,22 @@ static void find_hint(const json_t *result, const json_t *violation, struct buf 
 			buf_clear(ret_hint);
 }
 
-/* "path=/etc/passwd syscall=openat": texts and numbers of the detail. */
+/* "path=/etc/passwd syscall=openat": texts and numbers of the detail. Keys too come from a file. */
 static void print_detail(const json_t *detail)
 {
 	const char *key;
 	json_t *value;
 
 	json_object_foreach((json_t *)detail, key, value) {
-		if (json_is_integer(value)) {
-			printf(" %s=%lld", key, (long long)json_integer_value(value));
-		} else if (json_is_string(value)) {
-			printf(" %s=", key);
+		if (!json_is_integer(value) && !json_is_string(value))
+			continue;
+		putchar(' ');
+		out_text(stdout, key);
+		putchar('=');
+		if (json_is_integer(value))
+			printf("%lld", (long long)json_integer_value(value));
+		else
 			out_text(stdout, json_string_value(value));
-		}
 	}
 }
 

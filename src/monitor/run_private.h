@@ -86,6 +86,8 @@ struct run {
 
 	bool is_ready;     /* the agent answered init */
 	bool is_stated;    /* state.json is written */
+	bool is_told;      /* its start is in the audit log, */
+	bool is_exec_told; /* and that of the command */
 	bool is_watched;   /* scratch is looked at, the lockdown is on record */
 	bool is_executing; /* the program's exec is allowed */
 	bool has_listener; /* and its calls are shown to us */

@@ -236,11 +236,12 @@ static void log_terms(struct run *run, enum audit_event event, json_t *more)
 
 void run_log_start(struct run *run)
 {
+	run->is_told = true;
 	log_notes(run);
 	log_terms(run, EVENT_RUN_STARTED,
 		  json_pack("{s:s, s:s, s:o, s:o, s:o}", "run_id", run->sandbox_id, "backend",
-			    run->backend->name, "command", command_json(run->setup), "limits",
-			    limits_json(run), "policy_sha256",
+			    run->backend ? run->backend->name : "none", "command",
+			    command_json(run->setup), "limits", limits_json(run), "policy_sha256",
 			    text_or_null(run->plan->policy_sha256)));
 }
 
@@ -255,6 +256,7 @@ void run_log_lockdown(struct run *run)
 
 void run_log_exec(struct run *run)
 {
+	run->is_exec_told = true;
 	chain_add(&run->record.chain, EVENT_EXEC_STARTED,
 		  json_pack("{s:o, s:s, s:o}", "command", command_json(run->setup), "cwd", run->cwd,
 			    "tags", texts(run->setup->tags)));
@@ -269,9 +271,13 @@ void run_log_violation(const struct fact *fact, void *data)
 
 void run_log_end(struct run *run)
 {
-	chain_add(&run->record.chain, EVENT_EXEC_ENDED,
-		  json_pack("{s:o, s:o}", "termination", termination_json(run), "usage",
-			    usage_json(run)));
+	/* A start may fail when the record is open already: it has a beginning all the same. */
+	if (!run->is_told)
+		run_log_start(run);
+	if (run->is_exec_told)
+		chain_add(&run->record.chain, EVENT_EXEC_ENDED,
+			  json_pack("{s:o, s:o}", "termination", termination_json(run), "usage",
+				    usage_json(run)));
 	log_terms(run, EVENT_RUN_EXITED,
 		  json_pack("{s:o, s:i}", "termination", termination_json(run), "status",
 			    run_status(run)));

@@ -24,7 +24,7 @@ VIOLATIONS = [
      "certain": True, "count": 1, "say": "s"},
     {"event": "MemoryLimitViolation", "source": "cgroup", "pid": 0, "comm": "", "detail": {}, "rule": "limits.memory",
      "certain": True, "count": 1, "say": "s"},
-    {"event": "SyscallViolation", "source": "seccomp", "pid": 9, "comm": "sh", "detail": {"syscall": "bpf"},
+    {"event": "SyscallViolation", "source": "seccomp", "pid": 9, "comm": "sh", "detail": {"syscall": "bpf", "a\x1b[2Jb": 7, "c\x1bd": "e"},
      "rule": "r", "certain": True, "count": 1, "say": "s"},
 ]
 PERMITS = [
@@ -122,6 +122,7 @@ def test_why_says_what_would_permit_it(cli, make_record):
     assert answer.out.count("nothing in a policy permits it") == 2
     assert answer.out.count("nothing in this build permits it (planned: network allow)") == 1
     assert "address=198.51.100.7 port=443" in answer.out
+    assert "syscall=bpf" in answer.out and " a\\x1b[2Jb=7" in answer.out and " c\\x1bd=e" in answer.out
 
 
 WORKSPACE = {"host": "/p", "at": "/workspace", "workspace": True}

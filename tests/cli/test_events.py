@@ -1,6 +1,7 @@
 """Each event that the process wall and the landlock wall can have: as root's and as a user's, with the whole of its entry."""
 import json
 import re
+import shutil
 
 import pytest
 
@@ -421,3 +422,20 @@ def test_start_and_exit_carry_the_terms(box, wall):
     assert told["RunStarted"]["policy_sha256"] == run.result["policy"]["sha256"]
     assert told["ExecStarted"]["tags"] == ["one"] and told["ExecEnded"]["usage"]["wall_ms"] > 0
     assert told["RunExited"]["status"] == 3 and told["RunExited"]["termination"]["exit_code"] == 3
+
+
+@pytest.mark.parametrize("mode", ["cow", "ro"])
+def test_a_start_that_fails_has_a_beginning(box, mode):
+    """A copy-on-write workspace opens the record before the wall starts; the agent is missing here."""
+    alone = box.base / "alone" / "caisson"
+    alone.parent.mkdir()
+    alone.parent.chmod(0o755)
+    shutil.copy(box.caisson, alone)
+    box.caisson = alone
+    run = box.run("true", flags=["-w", f"{box.ws}:{mode}"])
+    assert run.status == 125 and "caisson-agent is missing" in run.err, run
+    if mode == "cow":
+        lines = (box.record() / "logs" / "events.jsonl").read_text().splitlines()
+        told = [json.loads(line)["event"] for line in lines]
+        assert told[-2:] == ["RunStarted", "RunExited"] and "ExecEnded" not in told, told
+        assert box.cli("runs", "verify", box.record().name).status == 0

@@ -277,6 +277,7 @@ static void test_mapped_rest(void)
 	begin();
 	CHECK(pipe2(turn, O_CLOEXEC) == 0);
 	if (fork() == 0) {
+		alarm(30); /* should the test fail before its turn */
 		int fd = file_of(60 * MIB);
 		char *p = mmap(NULL, 60 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
