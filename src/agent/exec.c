@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdalign.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -340,6 +341,15 @@ static bool is_over(struct agent *agent, struct exec *exec, uint64_t now_ms)
 
 enum { KILL_AGAIN_MS = 100, LOOK_MS = 60000 };
 
+/* By itself, and not reaped yet, as where we were stopped meanwhile: no clock ended it. */
+static bool has_ended(const struct exec *exec)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, (id_t)exec->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid == exec->pid;
+}
+
 /* The sandbox is this command's: everything goes. Milliseconds until then, -1: there is no such
  * time. */
 static int kill_late(struct agent *agent, struct exec *exec, uint64_t now_ms)
@@ -349,6 +359,8 @@ static int kill_late(struct agent *agent, struct exec *exec, uint64_t now_ms)
 	if (now_ms < exec->kill_at_ms)
 		return (int)(exec->kill_at_ms - now_ms < LOOK_MS ? exec->kill_at_ms - now_ms
 								 : LOOK_MS);
+	if (!exec->is_late && has_ended(exec))
+		return KILL_AGAIN_MS; /* its signal waits for us */
 	exec->is_late = true;
 	exec_signal(agent, exec, SIGKILL);
 	exec->kill_at_ms = now_ms + KILL_AGAIN_MS; /* a chain of forks is caught by the next one */
