@@ -166,11 +166,10 @@ int brace_expand(const char *pattern, struct arena *arena, struct brace_list *re
 	struct brace_list list = { .count = 1 };
 	_cleanup_arena_ struct arena work;
 	struct split split;
-	int r = check(pattern, refusal);
 
-	if (r < 0)
-		return r;
 	arena_init(&work, WORK_BYTES_MAX);
+	if (check(pattern, refusal) < 0)
+		return -1;
 	list.items = arena_array(arena, BRACE_MAX, sizeof *list.items);
 	if (!list.items)
 		return refuse(refusal, "enomem", "out of memory");
