@@ -178,7 +178,8 @@ static void own_process(const struct start *start)
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || setsid() < 0 ||
 	    getppid() != start->agent)
 		refuse(start, "eio", "the agent ended");
