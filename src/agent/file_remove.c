@@ -179,31 +179,35 @@ static int finish(const struct agent *agent, struct removing *removing)
 	return r == 0 || r == -ENOENT ? 1 : r;
 }
 
-/* One entry of the open directory, or its end. 1: all is gone. */
+/* What the open directory named. */
+static int remove_entry(struct agent *agent, struct removing *removing, const char *name,
+			bool is_folder)
+{
+	int r = remove_one(removing->folder.fd, name, is_folder);
+
+	if (r == -ENOTDIR)
+		r = remove_one(removing->folder.fd, name, false);
+	if (r == -ENOTEMPTY)
+		r = enter(agent, removing, name);
+	return r == -ENOENT || r == -ENOTDIR ? 0 : r; /* changed: seen at the next reading */
+}
+
+/* One entry, or the end of a directory. 1: all is gone. */
 static int go_on(struct agent *agent, struct removing *removing, struct csn_error *err)
 {
+	const char *name = NULL;
 	bool is_folder;
-	const char *name = removing->entry.name;
 	int r = 0;
 
 	if (removing->folder.fd >= 0)
 		name = folder_next(&removing->folder, &is_folder, &r);
-	if (!name && r == -ENOENT) /* others removed the directory itself */
-		r = 0;
-	if (!name && r == 0 && removing->depth > 0) {
+	if (name)
+		r = remove_entry(agent, removing, name, is_folder);
+	else if ((r == 0 || r == -ENOENT) && removing->depth > 0) /* ENOENT: others removed it */
 		r = leave(agent, removing);
-	} else if (r == 0 && (!name || removing->folder.fd < 0)) {
+	else if (r == 0 || r == -ENOENT)
 		r = finish(agent, removing);
-	} else if (name) {
-		r = remove_one(removing->folder.fd, name, is_folder);
-		if (r == -ENOTDIR)
-			r = remove_one(removing->folder.fd, name, false);
-		if (r == -ENOTEMPTY)
-			r = enter(agent, removing, name);
-		if (r == -ENOENT || r == -ENOTDIR) /* changed meanwhile: seen at the next reading */
-			r = 0;
-	}
-	return r < 0 ? explain(err, r, removing, name ? name : ".") : r;
+	return r < 0 ? explain(err, r, removing, name ? name : removing->entry.name) : r;
 }
 
 static enum job_state step(struct agent *agent, struct job *job)

@@ -2,6 +2,7 @@
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -12,6 +13,8 @@ sys.path.insert(0, str(HERE))
 from speaker import Speaker  # noqa: E402
 
 NOBODY = 54321
+# In memory where there is one: thousands of files a test, and other tests wait for the disk too.
+PLACE = "/dev/shm" if os.access("/dev/shm", os.W_OK) and "TMPDIR" not in os.environ else None
 AS_ROOT = os.geteuid() == 0
 # who -> (uid, None: ours; has openat2)
 WHO = {"root": (None, True), "user": (NOBODY, True), "steps": (NOBODY, False)} if AS_ROOT else \
@@ -51,7 +54,7 @@ def uid(who):
 @pytest.fixture
 def outside(uid):
     """A folder with the workspace in it and room beside it, all of the agent's user."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="caisson-agent-"))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="caisson-agent-", dir=PLACE))
     (folder / "ws").mkdir()
     for path in (folder, folder / "ws"):
         path.chmod(0o755)
@@ -87,6 +90,22 @@ def start(program, ws, who):
 @pytest.fixture
 def agent(start):
     return start()
+
+
+@pytest.fixture
+def mount():
+    """mount(args…, at): until the end of the test. Skips it where we may not."""
+    mounted = []
+
+    def do(*args):
+        done = subprocess.run(["mount", *args], stderr=subprocess.PIPE, text=True)
+        if done.returncode:
+            pytest.skip(f"root: may not mount: {done.stderr.strip()}")
+        mounted.append(args[-1])
+
+    yield do
+    for path in reversed(mounted):
+        subprocess.run(["umount", path], check=True)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import subprocess
 import time
 
 import pytest
-from conftest import AS_ROOT
 from etf import Atom
 from speaker import Failed, fails
 
@@ -39,14 +38,11 @@ def mode(path):
 
 
 @pytest.fixture
-def small(ws):
+def small(ws, mount):
     """A file system of 64 KiB in the workspace."""
-    if not AS_ROOT:
-        pytest.skip("root: to mount a small file system")
     (ws / "small").mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=1777", "none", ws / "small"], check=True)
-    yield ws / "small"
-    subprocess.run(["umount", ws / "small"], check=True)
+    mount("-t", "tmpfs", "-o", "size=64k,mode=1777", "none", ws / "small")
+    return ws / "small"
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"a\0b\r\n\xff", b"xyz\n" * 16384], ids=len)
@@ -172,25 +168,19 @@ def test_full_while_streaming(agent, small, ws):
     agent.call("write", path="f", bytes=b"x")
 
 
-def test_read_only_and_mounted(write, ws, own):
-    if not AS_ROOT:
-        pytest.skip("root: to mount")
+def test_read_only_and_mounted(write, ws, own, mount):
     for name in ("ro", "rw"):
         (ws / name).mkdir()
         own(ws / name)
     for name in ("a", "b"):
         (ws / name).write_bytes(b"old")
-    subprocess.run(["mount", "--bind", ws / "ro", ws / "ro"], check=True)
+    mount("--bind", ws / "ro", ws / "ro")
+    mount("--bind", ws / "a", ws / "b")
     subprocess.run(["mount", "-o", "remount,bind,ro", ws / "ro"], check=True)
-    subprocess.run(["mount", "--bind", ws / "a", ws / "b"], check=True)
-    try:
-        refused(write, "erofs", "ro/f", b"x")
-        refused(write, "erofs", "ro/new/f", b"x")
-        assert "mounted" in refused(write, "ebusy", "b", b"new")
-        assert (ws / "a").read_bytes() == b"old"
-    finally:
-        subprocess.run(["umount", ws / "ro"], check=True)
-        subprocess.run(["umount", ws / "b"], check=True)
+    refused(write, "erofs", "ro/f", b"x")
+    refused(write, "erofs", "ro/new/f", b"x")
+    assert "mounted" in refused(write, "ebusy", "b", b"new")
+    assert (ws / "a").read_bytes() == b"old"
 
 
 def test_larger_than_the_limit_of_files(start, ws):
