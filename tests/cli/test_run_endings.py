@@ -108,14 +108,23 @@ def test_budget_clock(box):
 @each_wall
 def test_terminate_comes_before_kill(box, policy):
     """TERM, 500 ms in which to tidy up, KILL."""
-    run = box.sh("trap 'echo tidy' TERM; echo up; while :; do sleep 0.05; done", flags=["--timeout", "300ms"], policy=policy)
+    for ms in (300, 1000, 4000):  # a busy machine may take longer to start a shell
+        run = box.sh("trap 'echo tidy' TERM; echo up; while :; do sleep 0.05; done", flags=["--timeout", f"{ms}ms"],
+                     policy=policy)
+        if "up" in run.text:
+            break
     assert run.text.startswith("up\ntidy\n") and run.status == 124, run
-    assert 0.75 <= run.seconds < 3, run
+    assert ms + 450 <= run.result["usage"]["wall_ms"] < ms + 2500, run
 
 
 def test_a_tidy_end_ends_at_once(box):
-    run = box.sh("trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done", flags=["--timeout", "200ms"])
-    assert run.status == 124 and run.reason == "timeout" and run.seconds < 0.65, run
+    for ms in (200, 1000, 4000):  # as above
+        run = box.sh("trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done", flags=["--timeout", f"{ms}ms"])
+        if "up" in run.text:
+            break
+    assert run.status == 124 and run.reason == "timeout", run
+    assert run.result["termination"]["exit_code"] == 0, run  # not killed
+    assert run.result["usage"]["wall_ms"] < ms + 500, run
 
 
 def test_the_clock_reaches_every_descendant(box):

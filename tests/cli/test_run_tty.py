@@ -161,10 +161,10 @@ def test_the_callers_terminal_is_restored(screen, how):
 def test_a_shell_is_usable(screen):
     """Job control: a foreground child of its own group, stopped and resumed."""
     screen.start("bash", "--norc", "-i", flags=["--tty", "always"], env={"TERM": "dumb"})
-    screen.type(b"PS1='> '\n")
-    screen.read_until(b"> ")
-    screen.type(b"cat\n")
-    time.sleep(0.3)
+    screen.type(b"PS1='>''> '\n")
+    screen.read_until(b">> ")
+    screen.type(b"sh -c 'echo in fr''ont; exec cat'\n")
+    screen.read_until(b"in front")  # a key before that is the shell's
     screen.type(b"\x1a")
     screen.read_until(b"Stopped")
     screen.type(b"kill %1; wait; echo do''ne\n")
