@@ -66,7 +66,7 @@ check:
 	$(Q)$(PYTHON) tools/check
 
 bench:
-	$(call build,build)
+	$(call build,bench)
 	$(call script,bench/run,the benchmark)
 
 fuzz:

@@ -13,6 +13,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 NAME = "caisson-search"
 
 
+@pytest.fixture(params=["user"])
+def who(request):
+    """Who it is makes no difference here, and some of this takes a whole processor."""
+    return request.param
+
+
 def searches(agent):
     """The running ones, by pid."""
     children = pathlib.Path(f"/proc/{agent.process.pid}/task/{agent.process.pid}/children").read_text().split()
