@@ -174,6 +174,8 @@ static void put_verbs(struct buf *page, const struct frame_verb *verbs, size_t c
 {
 	for (size_t i = 0; i < count; i++) {
 		put(page, "### %s\n\n`%s` %s.\n\n", verbs[i].name, verbs[i].name, verbs[i].what);
+		if (verbs[i].notes)
+			put(page, "%s\n\n", verbs[i].notes);
 		put_keys(page, "Arguments", verbs[i].args);
 		put_keys(page, "Result", verbs[i].result);
 	}
@@ -185,6 +187,21 @@ static const char client[] =
 	"above "
 	"and these. Its `exec` answers\nwith an account. `bye` carries `code`, `stage` and `text`, "
 	"all texts, when the sandbox ends\nfor a reason.\n\n";
+
+static const char paths[] =
+	"Paths are resolved inside the wall when the call is carried out, beneath a descriptor; "
+	"nothing\n"
+	"is checked and then opened. A relative path begins in the workspace and stays in it: one "
+	"that\n"
+	"leads out, by `..` or by a link, is `einval`. An absolute path may name whatever lies "
+	"inside the\n"
+	"wall. What looks like a link in `/proc` and is none (`exe`, `fd/3`, `root`) is `eloop`. "
+	"The\n"
+	"detail of `failed` is one sentence with the path.\n\n"
+	"A long call holds no other: it is done in slices, and `cancel` ends it with `cancelled`. "
+	"What is\n"
+	"not cut is a system call that does not return, as on a dead network file system: a clock\n"
+	"outside ends that sandbox.\n\n";
 
 static void put_page(struct buf *page)
 {
@@ -209,6 +226,7 @@ static void put_page(struct buf *page)
 	    "## Verbs\n\nThe map of `call`, and the map of its `reply`. An agent may know fewer "
 	    "verbs (`ready` says\nwhich) and answers the others with `failed`, "
 	    "`not_supported`.\n\n");
+	put(page, "%s", paths);
 	put_verbs(page, frame_verbs, frame_verb_count);
 	put(page, "%s", client);
 	put_keys(page, "The map of `fact`: a violation, while a call runs", frame_violation);

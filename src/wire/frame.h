@@ -116,6 +116,7 @@ struct frame_verb {
 	const char *what;
 	const struct frame_key *args;   /* ends with a NULL name */
 	const struct frame_key *result; /* ends with a NULL name */
+	const char *notes;              /* for docs/protocol.md, in its lines; or NULL */
 };
 
 extern const struct frame_verb frame_verbs[];

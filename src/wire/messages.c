@@ -241,17 +241,52 @@ static const struct frame_key move_args[] = {
 
 static const struct frame_key nothing[] = { { NULL } };
 
+static const char read_notes[] = "A folder is `eisdir`; a fifo, socket or device is `einval`, and "
+				 "none is waited for. Up to\n"
+				 "64 KiB come in `bytes`. More comes as `data` on stdout before "
+				 "the reply, 256 KiB at first,\n"
+				 "then as far as `window` lets it; a hole of a file is bytes.";
+
+static const char write_notes[] = "The content goes to a temporary file beside the old one "
+				  "(`.caisson-` and 16 digits), which is\n"
+				  "renamed over it at the end and removed on any failure. With "
+				  "`stdin`, each piece is answered\n"
+				  "by `window`. A link in the last place is followed and stays a "
+				  "link. The mode is kept without\n"
+				  "its set-id bits, the owner where the agent may; other hard "
+				  "links keep the old content. Folders\n"
+				  "are made with 0755 and stay. `ebusy`: something is mounted on "
+				  "the file. Nothing is synced.";
+
+static const char edit_notes[] = "Occurrences that overlap count: `aa` is twice in `aaa`, so "
+				 "nothing is changed. An empty `old`\n"
+				 "is `einval`, a file above 16 MiB `efbig`, one that others "
+				 "changed since it was read `estale`.\n"
+				 "The file is replaced as by `write`.";
+
+static const char list_notes[] =
+	"Names are sorted by their bytes; of more than 10,000 the first ones are told.";
+
+static const char remove_notes[] =
+	"Links are removed, not followed. `enotempty`: a directory that is not empty, without\n"
+	"`recursive`. `ebusy`: the workspace, `/`, a mount point, or a directory that holds one; "
+	"what\n"
+	"was removed before a failure stays removed.";
+
+static const char move_notes[] =
+	"`exdev`: the new path is on another mount; nothing is copied. Folders are not made.";
+
 const struct frame_verb frame_verbs[] = {
 	{ "exec", "runs a program; a status other than 0 is a result", exec_args, exec_result },
-	{ "read", "reads a file", read_args, read_result },
-	{ "write", "replaces a file, whole or not at all", write_args, nothing },
-	{ "edit", "replaces a text that occurs exactly once", edit_args, edit_result },
+	{ "read", "reads a file", read_args, read_result, read_notes },
+	{ "write", "replaces a file, whole or not at all", write_args, nothing, write_notes },
+	{ "edit", "replaces a text that occurs exactly once", edit_args, edit_result, edit_notes },
 	{ "glob", "lists paths that match a pattern", glob_args, glob_result },
 	{ "grep", "finds lines", grep_args, grep_result },
 	{ "stat", "describes a path; links are not followed", path_args, stat_result },
-	{ "list", "lists a directory", path_args, list_result },
-	{ "remove", "removes a path", remove_args, nothing },
-	{ "move", "renames a path", move_args, nothing },
+	{ "list", "lists a directory", path_args, list_result, list_notes },
+	{ "remove", "removes a path", remove_args, nothing, remove_notes },
+	{ "move", "renames a path", move_args, nothing, move_notes },
 };
 const size_t frame_verb_count = ARRAY_SIZE(frame_verbs);
 
