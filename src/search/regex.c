@@ -9,7 +9,7 @@
  * Scanning skips no line: what matches a line alone also matches at that place in the whole, for
  * all expressions that literal.c lets scan, and the engine reports the leftmost match.
  *
- * Compiled to machine code, expressions run five to ten times as fast. That takes memory which is
+ * Compiled to machine code, expressions run two to twenty times as fast. That takes memory which is
  * written, then executed; where a machine refuses it, the interpreter does the same work.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8

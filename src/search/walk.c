@@ -171,16 +171,37 @@ static int read_names(struct walk *walk, struct level *level)
 
 /* ---- up and down ---------------------------------------------------------------------------- */
 
+/* Without openat2(): one folder after the other. */
+static int open_steps(int top_fd, char *path)
+{
+	_cleanup_fd_ int fd = openat(top_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	while (fd >= 0 && *path) {
+		size_t size = strcspn(path, "/");
+		char *next = path + size + (path[size] == '/');
+		int below;
+
+		path[size] = 0;
+		below = openat(fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		fd_cleanup(&fd);
+		fd = below;
+		path = next;
+	}
+	return fd_take(&fd);
+}
+
 /* A folder by its path from the top, links refused: for those whose descriptor was closed. */
 static int open_again(const struct walk *walk, size_t path_size)
 {
 	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK,
 				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
 	char path[WALK_PATH + 2];
+	int fd;
 
 	memcpy(path, walk->path, path_size);
 	path[path_size] = 0;
-	return (int)syscall(SYS_openat2, walk->plan->top_fd, path, &how, sizeof how);
+	fd = (int)syscall(SYS_openat2, walk->plan->top_fd, path, &how, sizeof how);
+	return fd < 0 && errno == ENOSYS ? open_steps(walk->plan->top_fd, path) : fd;
 }
 
 static int level_fd(struct walk *walk, struct level *level)

@@ -255,3 +255,12 @@ def test_names_of_all_kinds(agent, ws):
             file.write(b"needle\n")
         os.chmod(os.fsencode(ws) + b"/" + name, 0o644)
     assert [m["path"] for m in agent.call("grep", pattern="needle")["matches"]] == names
+
+
+def test_deeper_than_descriptors_are_held(agent, put, ws):
+    """Files that come after a deeper folder: theirs was closed meanwhile."""
+    path = ""
+    for _ in range(100):
+        path += "d/"
+        put(path + "z", "needle\n")
+    assert lines(agent, "needle") == [("d/" * depth + "z", 1) for depth in range(100, 0, -1)]
