@@ -17,6 +17,7 @@
 
 #include "audit/sha.h"
 #include "base/fd.h"
+#include "base/linux.h"
 #include "base/str.h"
 
 enum { WORD_TEXT = 200 };

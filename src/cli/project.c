@@ -20,16 +20,13 @@
 #include "base/path.h"
 #include "base/str.h"
 
-enum { PASSWD_ENTRY_MAX = 4096 };
-
 /* The caller's home from /etc/passwd; NSS modules are not for a static program. */
 static void home_from_passwd(char *ret_home, size_t size)
 {
 	FILE *file = fopen("/etc/passwd", "re");
-	char text[PASSWD_ENTRY_MAX];
-	struct passwd entry, *found;
+	const struct passwd *found;
 
-	while (file && fgetpwent_r(file, &entry, text, sizeof text, &found) == 0)
+	while (file && (found = fgetpwent(file)))
 		if (found->pw_uid == getuid()) {
 			snprintf(ret_home, size, "%s", found->pw_dir);
 			break;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/linux.h"
 #include "base/str.h"
 #include "os/mounts.h"
 #include "os/sys.h"

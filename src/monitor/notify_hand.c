@@ -244,7 +244,9 @@ static int send_order(const struct notify *notify, const struct order *order, in
 				  .msg_controllen = sizeof control };
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 
-	*header = (struct cmsghdr){ CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS };
+	*header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof fd),
+				    .cmsg_level = SOL_SOCKET,
+				    .cmsg_type = SCM_RIGHTS };
 	memcpy(CMSG_DATA(header), &fd, sizeof fd);
 	return sendmsg(notify->hand, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }

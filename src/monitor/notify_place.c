@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/linux.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "monitor/notify_private.h"

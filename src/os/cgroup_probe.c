@@ -369,7 +369,7 @@ static bool take_usual(struct seen *seen, int which, const char *mount, long typ
 	struct statfs fs;
 	struct stat st;
 
-	if (statfs(mount, &fs) < 0 || fs.f_type != type)
+	if (statfs(mount, &fs) < 0 || (long)fs.f_type != type)
 		return false;
 	snprintf(seen->mount[which], CGROUP_PATH, "%s", mount);
 	snprintf(seen->root[which], CGROUP_PATH, "/");
