@@ -130,6 +130,10 @@ class Speaker:
                 room += frame[2]
         self.send("data", ref, Atom("stdin"), Atom("eof"))
 
+    def peak_bytes(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
     def cpu_ms(self):
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) * 1000 // os.sysconf("SC_CLK_TCK")

@@ -92,6 +92,7 @@ def test_others_do_not_wait(agent, ws):
     for ref in refs:
         assert agent.end(ref) == {"occurrences": 0}
     assert waited < (time.monotonic() - start) / 3
+    assert agent.peak_bytes() < 80 * MIB  # two files at once, whoever asks for more
 
 
 def test_link_stays(agent, ws):
