@@ -21,8 +21,9 @@
 #include "wire/term.h"
 
 enum {
-	AGENT_CALLS = 64,         /* calls at once */
-	AGENT_SEARCHES = 16,      /* of them, globs and greps */
+	AGENT_CALLS = 64,         /* calls at once; detached commands count */
+	AGENT_ENDED = 64,         /* ended detached commands that are remembered */
+	AGENT_SEARCHES = 16,      /* of the calls, globs and greps */
 	AGENT_WINDOW = 256 << 10, /* bytes that may be under way per call and direction */
 	AGENT_OUT_MAX = 32 << 20, /* queued output; windows keep it far below */
 	AGENT_DRAIN_MS = 100,     /* after a leader's exit, for what is still in its pipes */
@@ -37,7 +38,8 @@ enum source_kind {
 	SOURCE_STDERR,
 	SOURCE_TTY,
 	SOURCE_FAILURE,
-	SOURCE_SEARCH /* `slot` is of the search */
+	SOURCE_SEARCH, /* `slot` is of the search */
+	SOURCE_KEEPER
 };
 
 struct agent_source {
@@ -65,6 +67,10 @@ struct agent {
 	char workspace[4096]; /* where commands start unless the call says otherwise */
 	struct roots roots;   /* where paths of the file verbs begin */
 	struct exec *execs[AGENT_CALLS];
+	struct exec *ended[AGENT_ENDED]; /* the oldest first */
+	unsigned ended_count;
+	uint64_t exec_id; /* of the last exec */
+	bool has_news;    /* of detached commands, for those who follow them */
 	struct job *jobs[AGENT_CALLS];
 	uint64_t job_order; /* of the next job */
 	struct search *searches[AGENT_SEARCHES];

@@ -5,7 +5,8 @@
  *
  * The listener reaches the monitor like this: the child announces its number on a socket that
  * names the sender (SCM_CREDENTIALS, translated by the kernel), the monitor takes it by
- * pidfd_getfd() and answers one byte. Sending it would not do: sendmsg() is notified itself.
+ * pidfd_getfd() and answers with the call's Ref. Sending it would not do: sendmsg() is notified
+ * itself.
  */
 #include "agent/child.h"
 
@@ -100,33 +101,45 @@ static int cut_scope(struct child *child)
 	return landlock_scope(child->landlock_abi);
 }
 
-/* Where the monitor owns no user namespace around us, it may look at us only while we are
- * dumpable; exec makes the program dumpable anyway, and until then there is no secret here. */
-static int allow_monitor(struct child *child)
-{
-	if (child->listeners_fd >= 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
-		return -errno;
-	return 0;
-}
-
 static int load_filter(struct child *child)
 {
 	const struct sock_fprog *program = profile_program(child->profile);
-	int fd;
-	char byte;
 
+	child->listener = -1;
 	if (strcmp(child->profile, "none") == 0)
 		return 0;
 	if (!program)
 		return -ENOENT;
 	if (child->listeners_fd < 0)
 		return filter_load(program);
-	fd = filter_load_listener(program);
-	if (fd < 0)
-		return fd;
-	if (write(child->listeners_fd, &fd, sizeof fd) != sizeof fd ||
-	    read(child->listeners_fd, &byte, 1) != 1)
+	child->listener = filter_load_listener(program);
+	return child->listener < 0 ? child->listener : 0;
+}
+
+/* Where the monitor owns no user namespace around us, it may look at us only while we are
+ * dumpable; exec makes the program dumpable anyway, and until then there is no secret here. */
+static int allow_monitor(struct child *child)
+{
+	if (child->listener >= 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Until the monitor holds the listener nothing is executed. An answer to somebody else, who died
+ * before it came, is dropped. */
+static int announce(struct child *child)
+{
+	struct agent_listener listener = { .number = child->listener, .ref = child->ref };
+	int64_t answered;
+
+	if (child->listener < 0)
+		return 0;
+	if (write(child->listeners_fd, &listener, sizeof listener) != sizeof listener)
 		return -EPIPE;
+	do {
+		if (read(child->listeners_fd, &answered, sizeof answered) != sizeof answered)
+			return -EPIPE;
+	} while (answered != child->ref);
 	return 0;
 }
 
@@ -137,8 +150,9 @@ const struct child_step child_steps[] = {
 	{ "groups",   enter_groups,  "limits hold before the first byte of the program" },
 	{ "cwd",      go_to_cwd,     "resolved inside the wall" },
 	{ "scope",    cut_scope,     "no signal and no descriptor of the agent's is in reach" },
-	{ "dumpable", allow_monitor, "the monitor fetches the listener next" },
 	{ "filter",   load_filter,   "its listener still needs a descriptor" },
+	{ "dumpable", allow_monitor, "not before: other commands may have its rights, and no more now" },
+	{ "listener", announce,      "the monitor fetches it; nothing is executed before" },
 	{ "limits",   set_limits,    "last: of descriptors; only execve follows" },
 	{ 0 },
 };

@@ -23,6 +23,8 @@ struct child {
 	int tty_fd; /* slave, becomes the controlling terminal; -1: none */
 	int failure_fd;
 	int listeners_fd;    /* -1: no listener */
+	int listener;        /* set by the filter's step */
+	int64_t ref;         /* of the call whose listener it is */
 	int enter_fd;        /* first of AGENT_FD_ENTER_COUNT control group files, -1: none */
 	pid_t parent;        /* the agent: a command does not begin without it */
 	uint64_t open_files; /* RLIMIT_NOFILE, 0: as it is */

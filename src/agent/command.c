@@ -82,27 +82,29 @@ static unsigned number(const struct term *map, const char *key)
 	return term ? (unsigned)term->integer : 0;
 }
 
-static bool is_supported(const struct term *map, const struct term *limits)
+static bool is_supported(const struct term *limits)
 {
-	return !flag(map, "detach") && !term_get(map, "tag") &&
-	       (!term_get(map, "timeout_ms") || flag(map, "last")) &&
-	       !(limits && (term_get(limits, "data_bytes") || term_get(limits, "processes")));
+	return !(limits && (term_get(limits, "data_bytes") || term_get(limits, "processes")));
 }
 
 /* Texts, copied; -ENOMEM when one is missing. */
 static int read_texts(const struct term *map, struct arena *arena, struct command *ret_command)
 {
 	const struct term *argv = term_get(map, "argv"), *cwd = term_get(map, "cwd");
-	const struct term *profile = term_get(map, "profile");
+	const struct term *profile = term_get(map, "profile"), *tag = term_get(map, "tag");
 
 	ret_command->argv =
 		argv ? read_list(arena, argv) : shell_argv(arena, term_get(map, "command"));
 	ret_command->env = read_env(arena, term_get(map, "env"));
 	ret_command->cwd = cwd ? text_of(arena, cwd) : NULL;
 	ret_command->profile = profile ? text_of(arena, profile) : NULL;
+	ret_command->tag = tag ? text_of(arena, tag) : NULL;
 	if (!ret_command->argv || !ret_command->env)
 		return -ENOMEM;
-	return (cwd && !ret_command->cwd) || (profile && !ret_command->profile) ? -ENOMEM : 0;
+	return !cwd == !ret_command->cwd && !profile == !ret_command->profile &&
+			       !tag == !ret_command->tag
+		       ? 0
+		       : -ENOMEM;
 }
 
 int command_read(const struct term *map, struct arena *arena, struct command *ret_command)
@@ -115,6 +117,7 @@ int command_read(const struct term *map, struct arena *arena, struct command *re
 		.has_stdin = flag(map, "stdin"),
 		.has_tty = flag(map, "tty"),
 		.is_last = flag(map, "last"),
+		.is_detached = flag(map, "detach"),
 		.timeout_ms = timeout ? (uint64_t)timeout->integer : 0,
 		.rows = number(map, "rows"),
 		.cols = number(map, "cols"),
@@ -123,7 +126,9 @@ int command_read(const struct term *map, struct arena *arena, struct command *re
 
 	if (!argv == !term_get(map, "command") || (argv && argv->count == 0))
 		return -EINVAL;
-	if (!is_supported(map, limits))
+	if (command.is_detached && (command.is_last || command.has_stdin))
+		return -EINVAL;
+	if (!is_supported(limits))
 		return -EOPNOTSUPP;
 	r = read_texts(map, arena, &command);
 	if (r < 0)

@@ -19,15 +19,17 @@ struct command {
 	bool has_stdin;
 	bool has_tty;
 	bool is_last;        /* the agent ends with it */
-	uint64_t timeout_ms; /* of the last one only, 0: none */
+	bool is_detached;    /* outlives its call */
+	const char *tag;     /* NULL: none */
+	uint64_t timeout_ms; /* 0: none */
 	unsigned rows;
 	unsigned cols;
 };
 
 /*
  * Reads a map that frame_check_map() accepted. Everything lives in the arena. 0; -EINVAL: not one
- * of argv and command; -EOPNOTSUPP: a key that the protocol has and this agent does not do, which
- * must not be passed over (a limit that nobody sets, a command that should outlive its call);
- * -ENOMEM.
+ * of argv and command, or a detached one that is the last or has input; -EOPNOTSUPP: a key that the
+ * protocol has and this agent does not do, which must not be passed over (a limit that nobody
+ * sets); -ENOMEM.
  */
 int command_read(const struct term *map, struct arena *arena, struct command *ret_command);

@@ -1,207 +1,141 @@
 /*
- * One command: started, signalled, reaped, answered; see exec.h. What it reads and writes is in
+ * One command: queued, signalled, reaped, answered; see exec.h. What it reads and writes is in
  * streams.c. A command is over when its leader is dead and what it wrote was sent; the last
  * inherited pipe may stay open for longer than anybody wants to wait.
+ *
+ * A keeper that ends without its report was ended by somebody else. Its orphans are ours then, and
+ * whatever is not beneath another call's keeper is killed. Where that cannot be told, or does not
+ * end, the agent ends, and the wall with it.
  */
 #include "agent/exec.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdalign.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/child.h"
-#include "agent/command.h"
+#include "agent/commands.h"
+#include "agent/keeper.h"
+#include "agent/search.h"
 #include "base/clock.h"
 #include "base/errno_name.h"
 #include "base/fd.h"
-#include "os/agent_fds.h"
 #include "os/sweep.h"
-#include "wire/frame.h"
 
-enum { ARENA_FIRST = 8 << 10 }; /* for the usual environment */
+enum {
+	ARENA_FIRST = 8 << 10, /* for the usual environment */
+	ARENA_MAX = 16 << 20,
+	KILL_AGAIN_MS = 100,
+	KILL_AFTER_MS = 500,
+	OBEY_MS = 5000, /* a keeper of a large tree on a busy machine */
+	SWEEPS = 20,
+	SWEEP_PAUSE_MS = 50, /* a large process dies slowly */
+	STOPS = 8,           /* of one keeper: somebody means it */
+	LOOK_MS = 60000
+};
 
 struct exec *exec_find(struct agent *agent, int64_t ref)
 {
 	for (int i = 0; i < AGENT_CALLS; i++)
-		if (agent->execs[i] && agent->execs[i]->ref == ref)
+		if (agent->execs[i] && !agent->execs[i]->is_answered && agent->execs[i]->ref == ref)
 			return agent->execs[i];
 	return NULL;
 }
 
-static void exec_free(struct agent *agent, struct exec *exec)
+void exec_free(struct agent *agent, struct exec *exec)
 {
-	agent->execs[exec->slot] = NULL;
+	if (agent->execs[exec->slot] == exec)
+		agent->execs[exec->slot] = NULL;
 	streams_done(&exec->streams);
+	ring_done(&exec->ring);
 	fd_cleanup(&exec->failure_fd);
+	fd_cleanup(&exec->keeper_fd);
+	arena_done(&exec->arena);
+	free(exec->tag);
 	free(exec);
 }
 
 static struct exec *exec_new(struct agent *agent, int64_t ref)
 {
 	struct exec *exec;
+	unsigned slot = 0;
 
-	for (unsigned slot = 0; slot < AGENT_CALLS; slot++) {
-		if (agent->execs[slot])
-			continue;
-		exec = calloc(1, sizeof *exec);
-		if (!exec)
-			return NULL;
-		exec->ref = ref;
-		exec->slot = slot;
-		exec->failure_fd = -1;
-		streams_init(&exec->streams, ref, slot);
-		agent->execs[slot] = exec;
-		return exec;
-	}
-	return NULL;
+	while (slot < AGENT_CALLS && agent->execs[slot])
+		slot++;
+	exec = slot < AGENT_CALLS ? calloc(1, sizeof *exec) : NULL;
+	if (!exec)
+		return NULL;
+	exec->ref = ref;
+	exec->id = ++agent->exec_id;
+	exec->slot = slot;
+	exec->failure_fd = exec->keeper_fd = -1;
+	exec->kill_at_ms = exec->kill_then_ms = exec->keeper_by_ms = CLOCK_NEVER;
+	exec->started_wall_ms = clock_wall_ms();
+	arena_init(&exec->arena, ARENA_MAX);
+	streams_init(&exec->streams, ref, slot);
+	agent->execs[slot] = exec;
+	return exec;
 }
 
 /* ---- starting ----------------------------------------------------------------------------- */
 
-/* The command's ends of its streams; closed in the parent after the fork. */
-struct ends {
-	int fds[3];
-	int slave;
-	int failure;
-};
-
-static void ends_done(struct ends *ends)
+/* Is one between its fork and its exec, or waiting for that? */
+static bool is_any_starting(const struct agent *agent)
 {
-	for (int i = 0; i < 3; i++)
-		fd_cleanup(&ends->fds[i]);
-	fd_cleanup(&ends->slave);
-	fd_cleanup(&ends->failure);
+	for (int i = 0; i < AGENT_CALLS; i++)
+		if (agent->execs[i] &&
+		    (agent->execs[i]->failure_fd >= 0 || agent->execs[i]->is_queued))
+			return true;
+	return false;
 }
 
-static int make_pipe(int *ret_read, int *ret_write)
+static int set_up(struct exec *exec, const struct command *command)
 {
-	int pair[2];
-
-	if (pipe2(pair, O_CLOEXEC) < 0)
-		return -errno;
-	*ret_read = pair[0];
-	*ret_write = pair[1];
-	return 0;
+	exec->is_last = command->is_last;
+	exec->is_detached = command->is_detached;
+	if (command->timeout_ms)
+		exec->kill_at_ms = clock_now_ms() + command->timeout_ms;
+	if (command->is_detached)
+		exec->streams.ring = &exec->ring;
+	if (command->tag)
+		exec->tag = strdup(command->tag);
+	return command->tag && !exec->tag ? -ENOMEM : 0;
 }
 
-static int make_pipes(struct streams *streams, const struct command *command, struct ends *ends)
+/* Until its turn comes: the frame is gone then. */
+static int queue(struct exec *exec, const struct term *map)
 {
-	int r = make_pipe(&streams->output_fd[STREAMS_STDOUT], &ends->fds[1]);
+	exec->is_queued = true;
+	return command_read(map, &exec->arena, &exec->command);
+}
 
+static void begin(struct agent *agent, int64_t ref, const struct term *map,
+		  const struct command *command)
+{
+	bool must_wait = agent->may_listen && is_any_starting(agent);
+	struct exec *exec = exec_new(agent, ref);
+	int r;
+
+	if (!exec) {
+		agent_fail(agent, ref, "eagain", "too many calls at once");
+		return;
+	}
+	commands_forget_tag(agent, command->tag);
+	r = set_up(exec, command);
 	if (r >= 0)
-		r = make_pipe(&streams->output_fd[STREAMS_STDERR], &ends->fds[2]);
-	if (r >= 0 && command->has_stdin)
-		r = make_pipe(&ends->fds[0], &streams->stdin_fd);
-	else if (r >= 0)
-		ends->fds[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	return r < 0 ? r : ends->fds[0] < 0 ? -errno : 0;
-}
-
-/* Moves a descriptor of the contract out of its place, where /dev/null then is, as when there is
- * no terminal: the next command must not find an unrelated descriptor under that number. */
-static int take_fixed(int fd)
-{
-	_cleanup_fd_ int taken = fcntl(fd, F_DUPFD_CLOEXEC, AGENT_FD_END), null = -1;
-
-	if (taken < 0)
-		return -errno;
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null < 0 || dup3(null, fd, O_CLOEXEC) < 0)
-		return -errno;
-	return fd_take(&taken);
-}
-
-/* The one that was made before files were restricted, or a new one. */
-static int open_tty(int *ret_master, int *ret_slave)
-{
-	_cleanup_fd_ int master = -1;
-	int slave;
-
-	if (isatty(AGENT_FD_TTY_PEER)) {
-		master = take_fixed(AGENT_FD_TTY);
-		slave = master < 0 ? master : take_fixed(AGENT_FD_TTY_PEER);
-		if (slave < 0)
-			return slave;
-	} else {
-		master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-		if (master < 0 || unlockpt(master) < 0)
-			return -errno;
-		slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-		if (slave < 0)
-			return -errno;
+		r = must_wait ? queue(exec, map) : exec_fork(agent, exec, command);
+	if (r < 0) {
+		agent_fail(agent, ref, errno_name(-r), "cannot start the command");
+		exec_free(agent, exec);
 	}
-	*ret_master = fd_take(&master);
-	*ret_slave = slave;
-	return 0;
-}
-
-static int make_tty(struct streams *streams, const struct command *command, struct ends *ends)
-{
-	int r = open_tty(&streams->output_fd[STREAMS_TTY], &ends->slave);
-
-	if (r < 0)
-		return r;
-	streams_resize(streams, command->rows, command->cols);
-	for (int i = 0; i < 3; i++) {
-		ends->fds[i] = fcntl(ends->slave, F_DUPFD_CLOEXEC, 3);
-		if (ends->fds[i] < 0)
-			return -errno;
-	}
-	return 0;
-}
-
-static pid_t fork_child(struct agent *agent, const struct command *command, struct ends *ends)
-{
-	struct child child = {
-		.argv = command->argv,
-		.env = command->env,
-		.path = command->path,
-		.cwd = command->cwd ? command->cwd : agent->workspace,
-		.fds = { ends->fds[0], ends->fds[1], ends->fds[2] },
-		.tty_fd = ends->slave,
-		.failure_fd = ends->failure,
-		.listeners_fd = agent->may_listen ? AGENT_FD_LISTENERS : -1,
-		.enter_fd = AGENT_FD_ENTER,
-		.parent = getpid(),
-		.open_files = command->open_files,
-		.landlock_abi = agent->landlock_abi,
-		.profile = command->profile ? command->profile : agent->profile,
-	};
-	pid_t pid = fork();
-
-	if (pid == 0)
-		child_run(&child);
-	return pid;
-}
-
-static int start(struct agent *agent, struct exec *exec, const struct command *command)
-{
-	struct ends ends = { { -1, -1, -1 }, -1, -1 };
-	int r = command->has_tty ? make_tty(&exec->streams, command, &ends)
-				 : make_pipes(&exec->streams, command, &ends);
-
-	if (r >= 0)
-		r = make_pipe(&exec->failure_fd, &ends.failure);
-	if (r >= 0) {
-		exec->pid = fork_child(agent, command, &ends);
-		r = exec->pid < 0 ? -errno : 0;
-	}
-	ends_done(&ends);
-	if (r < 0)
-		return r;
-	streams_begin(agent, &exec->streams);
-	fd_set_nonblock(exec->failure_fd, 1);
-	agent_watch(agent, exec->failure_fd, EPOLLIN,
-		    (struct agent_source){ SOURCE_FAILURE, exec->slot });
-	return 0;
 }
 
 void exec_start(struct agent *agent, int64_t ref, const struct term *map)
@@ -209,34 +143,86 @@ void exec_start(struct agent *agent, int64_t ref, const struct term *map)
 	alignas(max_align_t) char first[ARENA_FIRST];
 	_cleanup_arena_ struct arena arena;
 	struct command command;
-	struct exec *exec;
 	int r;
 
-	arena_init_in(&arena, 16 << 20, first, sizeof first);
+	arena_init_in(&arena, ARENA_MAX, first, sizeof first);
 	r = command_read(map, &arena, &command);
-	if (r == -EOPNOTSUPP) {
+	if (r == -EOPNOTSUPP)
 		agent_fail(agent, ref, "not_supported", "this agent lacks a key of the call");
-		return;
+	else if (r == -EINVAL)
+		agent_fail(agent, ref, "einval",
+			   "the call needs argv or command; detach goes without stdin and last");
+	else if (r < 0)
+		agent_fail(agent, ref, errno_name(-r), "cannot read the call");
+	else if (command.tag && commands_has_tag(agent, command.tag))
+		agent_fail(agent, ref, "eexist", "a command with this tag runs");
+	else
+		begin(agent, ref, map, &command);
+}
+
+/* The oldest of the queue, when nobody is on his way. */
+static void start_next(struct agent *agent)
+{
+	struct exec *next = NULL;
+	int r;
+
+	for (int i = 0; i < AGENT_CALLS; i++) {
+		struct exec *exec = agent->execs[i];
+
+		if (exec && exec->failure_fd >= 0)
+			return;
+		if (exec && exec->is_queued && (!next || exec->id < next->id))
+			next = exec;
 	}
+	if (!next)
+		return;
+	next->is_queued = false;
+	r = exec_fork(agent, next, &next->command);
+	arena_done(&next->arena);
 	if (r < 0) {
-		agent_fail(agent, ref, errno_name(-r), "the call needs argv or command");
-		return;
-	}
-	exec = exec_new(agent, ref);
-	if (!exec) {
-		agent_fail(agent, ref, "eagain", "too many calls at once");
-		return;
-	}
-	exec->is_last = command.is_last;
-	exec->kill_at_ms = command.timeout_ms ? clock_now_ms() + command.timeout_ms : CLOCK_NEVER;
-	r = start(agent, exec, &command);
-	if (r < 0) {
-		agent_fail(agent, ref, errno_name(-r), "cannot start the command");
-		exec_free(agent, exec);
+		agent_fail(agent, next->ref, errno_name(-r), "cannot start the command");
+		exec_free(agent, next);
 	}
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
+
+static void reaped(struct exec *exec, int status, const struct rusage *usage)
+{
+	exec->is_reaped = true;
+	exec->status = status;
+	exec->usage = *usage;
+	exec->drain_until_ms = clock_now_ms() + AGENT_DRAIN_MS;
+	streams_leader_ended(&exec->streams);
+}
+
+static void take_report(struct exec *exec, const struct keeper_report *report)
+{
+	if (report->word == KEEPER_STARTED) {
+		exec->pid = report->pid;
+		return;
+	}
+	if (report->error) {
+		exec->is_failed = true;
+		exec->error = report->error;
+		snprintf(exec->stage, sizeof exec->stage, "%s", "fork");
+	}
+	if (!exec->is_reaped)
+		reaped(exec, report->status, &report->usage);
+}
+
+static void read_keeper(struct agent *agent, struct exec *exec)
+{
+	struct keeper_report report;
+	int r = 0;
+
+	while (exec->keeper_fd >= 0 && (r = keeper_read(exec->keeper_fd, &report)) > 0)
+		take_report(exec, &report);
+	if (exec->keeper_fd < 0 || (r == 0 && !exec->is_reaped))
+		return;
+	agent_unwatch(agent, exec->keeper_fd);
+	fd_cleanup(&exec->keeper_fd);
+}
 
 static void read_failure(struct agent *agent, struct exec *exec)
 {
@@ -253,18 +239,24 @@ static void read_failure(struct agent *agent, struct exec *exec)
 	}
 	agent_unwatch(agent, exec->failure_fd);
 	fd_cleanup(&exec->failure_fd);
+	if (exec->keeper_fd >= 0)
+		agent_watch(agent, exec->keeper_fd, EPOLLIN,
+			    (struct agent_source){ SOURCE_KEEPER, exec->slot });
+	read_keeper(agent, exec);
 }
 
 void exec_ready(struct agent *agent, struct exec *exec, enum source_kind kind)
 {
-	if (kind != SOURCE_FAILURE)
+	if (kind == SOURCE_KEEPER)
+		read_keeper(agent, exec);
+	else if (kind != SOURCE_FAILURE)
 		streams_ready(agent, &exec->streams, kind);
 	else if (exec->failure_fd >= 0)
 		read_failure(agent, exec);
 }
 
-/* SIGKILL and SIGTERM reach the whole tree; others what a terminal would send them to. */
-void exec_signal(struct agent *agent, struct exec *exec, int signal)
+/* Where there is no keeper the sandbox is this command's: everything goes. */
+static void signal_all(struct agent *agent, struct exec *exec, int signal)
 {
 	if ((signal == SIGKILL || signal == SIGTERM) && agent->is_pid_1)
 		kill(-1, signal);
@@ -274,58 +266,95 @@ void exec_signal(struct agent *agent, struct exec *exec, int signal)
 		kill(-exec->pid, signal);
 }
 
-void exec_reaped(struct exec *exec, int status, const struct rusage *usage)
+void exec_signal(struct agent *agent, struct exec *exec, int signal)
 {
-	exec->is_reaped = true;
-	exec->status = status;
-	exec->usage = *usage;
-	exec->drain_until_ms = clock_now_ms() + AGENT_DRAIN_MS;
-	streams_leader_ended(&exec->streams);
-}
+	bool is_tree = signal == SIGKILL || signal == SIGTERM;
 
-static void emit_number_or_null(struct emit *emit, const char *key, bool has, int64_t value)
-{
-	emit_atom(emit, key);
-	if (has)
-		emit_int(emit, value);
-	else
-		emit_atom(emit, "null");
-}
-
-static int64_t microseconds(const struct timeval *tv)
-{
-	return (int64_t)tv->tv_sec * 1000000 + tv->tv_usec;
-}
-
-static void reply(struct agent *agent, const struct exec *exec)
-{
-	bool is_exit = WIFEXITED(exec->status) && !exec->is_failed;
-	struct emit emit = agent_frame(agent);
-
-	emit_tuple(&emit, 3);
-	emit_atom(&emit, "reply");
-	emit_int(&emit, exec->ref);
-	emit_map(&emit, (exec->is_failed ? 7u : 5u) + exec->is_late);
-	emit_number_or_null(&emit, "exit_code", is_exit, WEXITSTATUS(exec->status));
-	emit_number_or_null(&emit, "signal", WIFSIGNALED(exec->status), WTERMSIG(exec->status));
-	emit_atom(&emit, "user_us");
-	emit_int(&emit, microseconds(&exec->usage.ru_utime));
-	emit_atom(&emit, "system_us");
-	emit_int(&emit, microseconds(&exec->usage.ru_stime));
-	emit_atom(&emit, "max_rss_bytes");
-	emit_int(&emit, (int64_t)exec->usage.ru_maxrss * 1024);
-	if (exec->is_late) {
-		emit_atom(&emit, "timed_out");
-		emit_bool(&emit, true);
+	if (exec->is_queued && is_tree) {
+		agent_fail(agent, exec->ref, "cancelled", "the command had not begun");
+		exec_free(agent, exec);
+	} else if (exec->is_last) {
+		signal_all(agent, exec, signal);
+	} else if (exec->keeper_fd >= 0) {
+		keeper_order(exec->keeper_fd, signal, is_tree);
+		if (signal == SIGKILL && exec->keeper_by_ms == CLOCK_NEVER)
+			exec->keeper_by_ms = clock_now_ms() + OBEY_MS;
 	}
-	if (exec->is_failed) {
-		emit_atom(&emit, "error");
-		emit_atom(&emit, errno_name(exec->error));
-		emit_atom(&emit, "stage");
-		emit_text(&emit, exec->stage);
-	}
-	agent_send(agent, &emit);
 }
+
+void exec_cancel(struct agent *agent, struct exec *exec)
+{
+	if (!exec->is_queued)
+		streams_drop(agent, &exec->streams);
+	exec_signal(agent, exec, SIGKILL);
+}
+
+void exec_end(struct agent *agent, struct exec *exec)
+{
+	exec->kill_then_ms = exec->is_queued ? CLOCK_NEVER : clock_now_ms() + KILL_AFTER_MS;
+	exec_signal(agent, exec, SIGTERM);
+}
+
+/* ---- keepers that end ------------------------------------------------------------------------ */
+
+/* Everything that is no search and beneath no keeper; false: something is left, or nobody can tell
+ * what is. */
+static bool kill_orphans(const struct agent *agent)
+{
+	pid_t spared[AGENT_CALLS + AGENT_SEARCHES + 1];
+	size_t count = search_pids(agent, spared);
+
+	for (int i = 0; i < AGENT_CALLS; i++) {
+		if (agent->execs[i] && agent->execs[i]->is_last)
+			return false;
+		if (agent->execs[i] && agent->execs[i]->keeper > 0)
+			spared[count++] = agent->execs[i]->keeper;
+	}
+	spared[count] = 0;
+	for (int i = 0; i < SWEEPS; i++) {
+		if (sweep_kill(spared))
+			return true;
+		nanosleep(&(struct timespec){ .tv_nsec = SWEEP_PAUSE_MS * 1000000 }, NULL);
+	}
+	return false;
+}
+
+static void keeper_changed(struct agent *agent, struct exec *exec, int status)
+{
+	static const struct rusage none;
+
+	if (WIFSTOPPED(status)) {
+		kill(exec->keeper, ++exec->stops > STOPS ? SIGKILL : SIGCONT);
+		return;
+	}
+	exec->keeper = 0;
+	read_keeper(agent, exec);
+	if (exec->is_reaped)
+		return;
+	if (!kill_orphans(agent))
+		agent->is_broken = true;
+	/* What we asked for was done, by whomever. */
+	exec->is_lost = exec->keeper_by_ms == CLOCK_NEVER;
+	reaped(exec, SIGKILL, &none);
+}
+
+bool exec_child(struct agent *agent, pid_t pid, int status, const struct rusage *usage)
+{
+	for (int i = 0; i < AGENT_CALLS; i++) {
+		struct exec *exec = agent->execs[i];
+
+		if (!exec || (exec->keeper != pid && !(exec->is_last && exec->pid == pid)))
+			continue;
+		if (!exec->is_last)
+			keeper_changed(agent, exec, status);
+		else if (!WIFSTOPPED(status))
+			reaped(exec, status, usage);
+		return true;
+	}
+	return false;
+}
+
+/* ---- clocks and ends ------------------------------------------------------------------------- */
 
 /* Over: all output ended, or its time is up and what the leader wrote was sent. What it said about
  * its own failure was written before it died. */
@@ -339,58 +368,101 @@ static bool is_over(struct agent *agent, struct exec *exec, uint64_t now_ms)
 	return true;
 }
 
-enum { KILL_AGAIN_MS = 100, LOOK_MS = 60000 };
+/* A detached one that was executed. */
+static void answer_detached(struct agent *agent, struct exec *exec)
+{
+	if (!exec->is_detached || exec->is_answered || exec->failure_fd >= 0 || exec->pid == 0 ||
+	    exec->is_failed || exec->is_lost)
+		return;
+	exec_reply(agent, exec);
+	exec->is_answered = true;
+}
 
-/* By itself, and not reaped yet, as where we were stopped meanwhile: no clock ended it. */
-static bool has_ended(const struct exec *exec)
+static void end(struct agent *agent, struct exec *exec)
+{
+	answer_detached(agent, exec);
+	if (exec->is_answered) {
+		agent->execs[exec->slot] = NULL;
+		commands_keep(agent, exec);
+		return;
+	}
+	exec_reply(agent, exec);
+	agent->is_stopping |= exec->is_last;
+	exec_free(agent, exec);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* By itself, and not told yet, as where we were stopped meanwhile: no clock ended it. */
+static bool has_ended(struct agent *agent, struct exec *exec)
 {
 	siginfo_t info = { 0 };
 
+	if (!exec->is_last) {
+		read_keeper(agent, exec);
+		return exec->is_reaped;
+	}
 	return waitid(P_PID, (id_t)exec->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 	       info.si_pid == exec->pid;
 }
 
-/* The sandbox is this command's: everything goes. Milliseconds until then, -1: there is no such
- * time. */
-static int kill_late(struct agent *agent, struct exec *exec, uint64_t now_ms)
+/* Kills what is late. A chain of forks that a sweep missed is caught by the next one; a keeper
+ * sweeps by itself, and one that does not is killed. */
+static void kill_late(struct agent *agent, struct exec *exec, uint64_t now_ms)
 {
-	if (exec->kill_at_ms == CLOCK_NEVER)
-		return -1;
-	if (now_ms < exec->kill_at_ms)
-		return (int)(exec->kill_at_ms - now_ms < LOOK_MS ? exec->kill_at_ms - now_ms
-								 : LOOK_MS);
-	if (!exec->is_late && has_ended(exec))
-		return KILL_AGAIN_MS; /* its signal waits for us */
-	exec->is_late = true;
+	bool is_polite_over = exec->kill_then_ms <= now_ms;
+
+	if (exec->keeper_by_ms <= now_ms) {
+		exec->keeper_by_ms = now_ms + OBEY_MS;
+		if (exec->keeper > 0)
+			kill(exec->keeper, SIGKILL);
+	}
+	if (exec->kill_at_ms > now_ms && !is_polite_over)
+		return;
+	if (!exec->is_late && has_ended(agent, exec))
+		return; /* its signal waits for us */
+	exec->is_late |= exec->kill_at_ms <= now_ms;
+	exec->kill_then_ms = CLOCK_NEVER;
+	exec->kill_at_ms = exec->is_last ? now_ms + KILL_AGAIN_MS : CLOCK_NEVER;
 	exec_signal(agent, exec, SIGKILL);
-	exec->kill_at_ms = now_ms + KILL_AGAIN_MS; /* a chain of forks is caught by the next one */
-	return KILL_AGAIN_MS;
+}
+
+/* Returns when it must be looked at next. */
+static uint64_t look(struct agent *agent, struct exec *exec, uint64_t now_ms)
+{
+	uint64_t at_ms;
+
+	if (exec->is_queued && exec->kill_at_ms <= now_ms) {
+		agent_fail(agent, exec->ref, "etimedout", "the command had not begun");
+		exec_free(agent, exec);
+		return CLOCK_NEVER;
+	}
+	if (exec->is_reaped && is_over(agent, exec, now_ms)) {
+		end(agent, exec);
+		return CLOCK_NEVER;
+	}
+	if (exec->is_reaped)
+		return now_ms < exec->drain_until_ms ? exec->drain_until_ms : CLOCK_NEVER;
+	answer_detached(agent, exec);
+	kill_late(agent, exec, now_ms);
+	at_ms = earlier(exec->kill_at_ms, earlier(exec->kill_then_ms, exec->keeper_by_ms));
+	return at_ms > now_ms ? at_ms : now_ms + KILL_AGAIN_MS;
 }
 
 int exec_finish(struct agent *agent, uint64_t now_ms)
 {
-	int wait_ms = -1;
+	uint64_t next_ms = CLOCK_NEVER;
 
-	for (int i = 0; i < AGENT_CALLS; i++) {
-		struct exec *exec = agent->execs[i];
-
-		if (!exec)
-			continue;
-		if (!exec->is_reaped) {
-			int left = kill_late(agent, exec, now_ms);
-
-			wait_ms = left >= 0 && (wait_ms < 0 || left < wait_ms) ? left : wait_ms;
-			continue;
-		}
-		if (is_over(agent, exec, now_ms)) {
-			reply(agent, exec);
-			agent->is_stopping |= exec->is_last;
-			exec_free(agent, exec);
-		} else if (now_ms < exec->drain_until_ms) {
-			int left = (int)(exec->drain_until_ms - now_ms);
-
-			wait_ms = wait_ms < 0 || left < wait_ms ? left : wait_ms;
-		}
-	}
-	return wait_ms;
+	for (int i = 0; i < AGENT_CALLS; i++)
+		if (agent->execs[i])
+			next_ms = earlier(next_ms, look(agent, agent->execs[i], now_ms));
+	start_next(agent);
+	if (next_ms == CLOCK_NEVER)
+		return -1;
+	if (next_ms <= now_ms)
+		return 0;
+	return next_ms - now_ms < LOOK_MS ? (int)(next_ms - now_ms) : LOOK_MS;
 }

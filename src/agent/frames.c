@@ -108,7 +108,7 @@ static int on_cancel(struct agent *agent, const struct term *items)
 	struct search *search = exec || job ? NULL : search_find(agent, items[1].integer);
 
 	if (exec)
-		exec_signal(agent, exec, SIGKILL);
+		exec_cancel(agent, exec);
 	else if (job)
 		job_cancel(agent, job);
 	else if (search)

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/commands.h"
 #include "agent/exec.h"
 #include "agent/job.h"
 #include "agent/search.h"
@@ -146,15 +147,7 @@ static int read_stream(struct agent *agent)
 	return r;
 }
 
-static struct exec *exec_of_pid(struct agent *agent, pid_t pid)
-{
-	for (int i = 0; i < AGENT_CALLS; i++)
-		if (agent->execs[i] && agent->execs[i]->pid == pid)
-			return agent->execs[i];
-	return NULL;
-}
-
-/* Reaps everything, orphans too; only leaders are anybody's news. */
+/* Reaps everything, orphans too. Keepers that were stopped are news as well. */
 static void reap(struct agent *agent)
 {
 	struct signalfd_siginfo info;
@@ -164,14 +157,9 @@ static void reap(struct agent *agent)
 
 	while (read(agent->signal_fd, &info, sizeof info) > 0)
 		;
-	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-		struct exec *exec = exec_of_pid(agent, pid);
-
-		if (exec)
-			exec_reaped(exec, status, &usage);
-		else
+	while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED, &usage)) > 0)
+		if (!exec_child(agent, pid, status, &usage) && !WIFSTOPPED(status))
 			search_reaped(agent, pid, status);
-	}
 }
 
 static int dispatch(struct agent *agent, const struct epoll_event *event)
@@ -190,6 +178,12 @@ static int dispatch(struct agent *agent, const struct epoll_event *event)
 	return 0;
 }
 
+/* Of two times to wait, -1: for ever. */
+static int sooner(int a_ms, int b_ms)
+{
+	return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
 static int loop(struct agent *agent)
 {
 	struct epoll_event events[EVENTS];
@@ -198,10 +192,10 @@ static int loop(struct agent *agent)
 	for (;;) {
 		uint64_t now_ms = clock_now_ms();
 		int wait_ms = exec_finish(agent, now_ms), search_ms = search_finish(agent, now_ms);
+		int news_ms = commands_wake(agent, now_ms);
 		int n;
 
-		if (search_ms >= 0 && (wait_ms < 0 || search_ms < wait_ms))
-			wait_ms = search_ms;
+		wait_ms = sooner(wait_ms, sooner(search_ms, news_ms));
 		if (!agent->is_stopping && jobs_step(agent))
 			wait_ms = 0;
 		r = flush(agent);
@@ -218,6 +212,7 @@ static int loop(struct agent *agent)
 	flush(agent);
 	jobs_done(agent);
 	search_done(agent);
+	commands_done(agent);
 	return r;
 }
 

@@ -302,6 +302,16 @@ void search_ready(struct agent *agent, unsigned slot)
 	close_answer(agent, search);
 }
 
+size_t search_pids(const struct agent *agent, pid_t *ret_pids)
+{
+	size_t count = 0;
+
+	for (int i = 0; i < AGENT_SEARCHES; i++)
+		if (agent->searches[i] && agent->searches[i]->pid > 0)
+			ret_pids[count++] = agent->searches[i]->pid;
+	return count;
+}
+
 void search_reaped(struct agent *agent, pid_t pid, int status)
 {
 	for (int i = 0; i < AGENT_SEARCHES; i++)

@@ -42,6 +42,9 @@ void search_ready(struct agent *agent, unsigned slot);
 /* A child is gone that was no command. */
 void search_reaped(struct agent *agent, pid_t pid, int status);
 
+/* The processes that run, at most AGENT_SEARCHES; returns how many. */
+size_t search_pids(const struct agent *agent, pid_t *ret_pids);
+
 /* Answers and frees those that are over; ms until the next one must be looked at, -1: none. */
 int search_finish(struct agent *agent, uint64_t now_ms);
 

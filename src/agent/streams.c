@@ -92,17 +92,26 @@ void streams_begin(struct agent *agent, struct streams *streams)
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-static void send_data(struct agent *agent, const struct streams *streams, const char *name,
-		      const void *data, size_t size)
+void streams_send(struct agent *agent, int64_t ref, enum streams_output which, const void *data,
+		  size_t size)
 {
 	struct emit emit = agent_frame(agent);
 
 	emit_tuple(&emit, 4);
 	emit_atom(&emit, "data");
-	emit_int(&emit, streams->ref);
-	emit_atom(&emit, name);
+	emit_int(&emit, ref);
+	emit_atom(&emit, outputs[which].name);
 	emit_binary(&emit, data, size);
 	agent_send(agent, &emit);
+}
+
+static void keep(struct agent *agent, struct streams *streams, int which, const char *data,
+		 size_t size)
+{
+	for (size_t at = 0; at < size; at += RING_RECORD)
+		ring_add(streams->ring, (unsigned)which, data + at,
+			 size - at < RING_RECORD ? size - at : RING_RECORD);
+	agent->has_news = true;
 }
 
 /* One piece. Afterwards less is owed, or nothing: the descriptor was empty or at its end. */
@@ -128,7 +137,11 @@ static void pump_output(struct agent *agent, struct streams *streams, int which)
 		return;
 	}
 	*owed -= (size_t)n < *owed ? (size_t)n : *owed;
-	send_data(agent, streams, outputs[which].name, data, (size_t)n);
+	if (streams->ring) {
+		keep(agent, streams, which, data, (size_t)n);
+		return;
+	}
+	streams_send(agent, streams->ref, (enum streams_output)which, data, (size_t)n);
 	streams->window -= n;
 	if (streams->window == 0)
 		watch_all(agent, streams);
@@ -143,6 +156,13 @@ void streams_window(struct agent *agent, struct streams *streams, int64_t bytes)
 		streams->window = AGENT_WINDOW;
 	if (was_shut && streams->window > 0)
 		watch_all(agent, streams);
+}
+
+void streams_drop(struct agent *agent, struct streams *streams)
+{
+	for (int i = 0; i < STREAMS_OUTPUTS; i++)
+		if (streams->output_fd[i] >= 0)
+			close_source(agent, &streams->output_fd[i]);
 }
 
 /* Others may go on writing, so "until it is empty" could take forever. */

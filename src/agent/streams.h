@@ -11,6 +11,7 @@
 #pragma once
 
 #include "agent/agent.h"
+#include "agent/ring.h"
 
 enum streams_output { STREAMS_STDOUT, STREAMS_STDERR, STREAMS_TTY, STREAMS_OUTPUTS };
 
@@ -21,6 +22,7 @@ struct streams {
 					 */
 	size_t owed[STREAMS_OUTPUTS];   /* bytes that must still go out before the reply */
 	int64_t window;                 /* bytes of output that the monitor takes now */
+	struct ring *ring;              /* takes all output instead of the monitor; or NULL */
 	int stdin_fd; /* write end, -1: closed, or none (a terminal has its own) */
 	uint32_t output_events[STREAMS_OUTPUTS]; /* what each is watched for, 0: not at all */
 	uint32_t stdin_events;
@@ -48,11 +50,18 @@ int streams_input(struct agent *agent, struct streams *streams, const void *data
 /* The monitor takes `bytes` more output. */
 void streams_window(struct agent *agent, struct streams *streams, int64_t bytes);
 
+/* Closes all outputs: nobody waits for them. */
+void streams_drop(struct agent *agent, struct streams *streams);
+
 /* The size of the terminal; nothing without one. */
 void streams_resize(struct streams *streams, unsigned rows, unsigned cols);
 
 /* The leader is dead: what is in its pipes now is owed. */
 void streams_leader_ended(struct streams *streams);
+
+/* {data, Ref, Name, Bin}: a piece of output. */
+void streams_send(struct agent *agent, int64_t ref, enum streams_output which, const void *data,
+		  size_t size);
 
 /* Has all output ended? */
 bool streams_are_over(const struct streams *streams);

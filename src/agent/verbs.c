@@ -1,6 +1,7 @@
 /* The table of verbs and the one way through it; see verbs.h. */
 #include "agent/verbs.h"
 
+#include "agent/commands.h"
 #include "agent/exec.h"
 #include "agent/files.h"
 #include "agent/job.h"
@@ -22,6 +23,10 @@ static void start_exec(struct agent *agent, const struct call *call)
 
 static const struct verb verbs[] = {
 	{ "exec", AGENT_CALLS, COMMAND, start_exec },
+	{ "ps", AGENT_CALLS, SMALL, ps_start },
+	{ "logs", AGENT_CALLS, SMALL, logs_start },
+	{ "wait", AGENT_CALLS, SMALL, wait_start },
+	{ "kill", AGENT_CALLS, SMALL, kill_start },
 	{ "read", AGENT_CALLS, SMALL, read_start },
 	{ "write", AGENT_CALLS, PIECE, write_start },
 	{ "edit", 2, LARGE, edit_start }, /* each holds a file in memory */

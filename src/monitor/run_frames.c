@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "monitor/run_private.h"
+#include "os/agent_fds.h"
 #include "os/sys.h"
 #include "wire/frame.h"
 
@@ -421,14 +422,15 @@ int run_handle_frame(void *data, int index, const struct term *items, struct csn
 
 /* ---- the listener ---------------------------------------------------------------------------- */
 
-/* The number of a descriptor in another process, and, from the kernel, which process. */
-static int receive_number(int socket_fd, int *ret_number, pid_t *ret_pid)
+/* The number of a descriptor in another process, whose it is, and, from the kernel, which process.
+ */
+static int receive_listener(int socket_fd, struct agent_listener *ret_listener, pid_t *ret_pid)
 {
 	union {
 		char bytes[CMSG_SPACE(sizeof(struct ucred))];
 		struct cmsghdr align;
 	} control = { 0 };
-	struct iovec iov = { ret_number, sizeof *ret_number };
+	struct iovec iov = { ret_listener, sizeof *ret_listener };
 	struct msghdr message = { .msg_iov = &iov,
 				  .msg_iovlen = 1,
 				  .msg_control = &control,
@@ -440,7 +442,7 @@ static int receive_number(int socket_fd, int *ret_number, pid_t *ret_pid)
 
 	if (n == 0)
 		return -EPIPE;
-	if (n != sizeof *ret_number)
+	if (n != sizeof *ret_listener || (message.msg_flags & MSG_TRUNC))
 		return -EBADMSG;
 	header = CMSG_FIRSTHDR(&message);
 	if (!header || header->cmsg_type != SCM_CREDENTIALS)
@@ -453,18 +455,21 @@ static int receive_number(int socket_fd, int *ret_number, pid_t *ret_pid)
 int run_fetch_listener(struct run *run, int *ret_listener)
 {
 	_cleanup_fd_ int pidfd = -1;
-	int number, r;
+	struct agent_listener listener;
+	int r;
 	pid_t pid;
 
-	r = receive_number(run->wall.listeners, &number, &pid);
+	r = receive_listener(run->wall.listeners, &listener, &pid);
 	if (r == -EPIPE) { /* the wall ended; its own account says why */
 		run->wall.listeners = fd_close(run->wall.listeners);
 		return r;
 	}
+	if (r >= 0 && listener.ref != RUN_REF)
+		r = -EBADMSG;
 	if (r < 0)
 		return csn_fail(&run->error, r, "notify", "no listener was announced");
 	pidfd = sys_pidfd_open(pid);
-	r = pidfd < 0 ? pidfd : sys_pidfd_getfd(pidfd, number);
+	r = pidfd < 0 ? pidfd : sys_pidfd_getfd(pidfd, listener.number);
 	if (r < 0)
 		return csn_fail(&run->error, r, "notify",
 				"cannot take the command's listener (%s): another process's "
@@ -493,6 +498,7 @@ struct notify_setup run_notify_setup(struct run *run, struct violations *violati
 void run_take_listener(struct run *run)
 {
 	struct notify_setup setup;
+	const int64_t ref = RUN_REF;
 	int listener = -1, r;
 
 	/* The command may be quicker than its agent's word that it is ready. */
@@ -513,7 +519,7 @@ void run_take_listener(struct run *run)
 	run->is_executing = run->has_listener = true;
 	run->limits.next_tick_ms = clock_now_ms() + LIMITS_TICK_MS;
 	run->phase_us[PHASE_EXEC] = run_elapsed_us(run, clock_now_us());
-	if (write(run->wall.listeners, "g", 1) != 1)
+	if (write(run->wall.listeners, &ref, sizeof ref) != sizeof ref)
 		run_lose(run);
 	run_write_state(run);
 }

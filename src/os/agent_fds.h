@@ -11,6 +11,8 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 enum {
 	AGENT_FD_IN = 0,
 	AGENT_FD_OUT = 1,
@@ -21,4 +23,15 @@ enum {
 	AGENT_FD_TTY_PEER,
 	AGENT_FD_END,
 	AGENT_FD_SEARCH = AGENT_FD_END, /* caisson-search, or closed */
+};
+
+/*
+ * What a command's process says on AGENT_FD_LISTENERS: the number of its listener, and whose it is;
+ * the kernel adds which process. The answer, when the listener was taken, is the Ref alone: one
+ * that its process did not live to read is not taken for that of the next.
+ */
+struct agent_listener {
+	int32_t number;
+	int32_t unused;
+	int64_t ref; /* of the call */
 };

@@ -130,7 +130,7 @@ static int kill_children_often(const pid_t *spared)
 	return seen;
 }
 
-void sweep_kill(const pid_t *spared)
+bool sweep_kill(const pid_t *spared)
 {
 	int clean = 0;
 
@@ -138,9 +138,11 @@ void sweep_kill(const pid_t *spared)
 		int children = kill_children_often(spared);
 
 		if (children == 0)
-			return; /* nobody's orphan is elsewhere: nobody is left */
-		clean = sweep_signal(SIGKILL, spared) == 0 ? clean + 1 : 0;
+			return true; /* nobody's orphan is elsewhere: nobody is left */
+		/* With children left, a clean /proc is one that hides them (hidepid). */
+		clean = sweep_signal(SIGKILL, spared) == 0 && children < 0 ? clean + 1 : 0;
 		if (children < 0)
 			reap(spared);
 	}
+	return clean == CLEAN_ROUNDS;
 }

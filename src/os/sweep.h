@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /*
@@ -16,6 +17,7 @@ unsigned sweep_signal(int signal, const pid_t *spared);
 
 /*
  * SIGKILL, repeated until none is left: a chain that forks and exits faster than one reading of
- * /proc is caught by the next. Reaps what becomes our child, but not `spared`. Bounded in rounds.
+ * /proc is caught by the next. Reaps what becomes our child, but not `spared`. Bounded in rounds:
+ * false: somebody is left, such as one whose end takes long.
  */
-void sweep_kill(const pid_t *spared);
+bool sweep_kill(const pid_t *spared);

@@ -23,6 +23,8 @@ enum {
 	VIOLATIONS_MAX = 1024,
 	SIGNAL_MAX = 64,
 	MODE_MAX = 07777,
+	COMMANDS_MAX = 128,   /* running and remembered: AGENT_CALLS + AGENT_ENDED */
+	PATTERN_BYTES = 1024, /* of an expression for `wait` */
 };
 
 #define YEAR_MS 31536000000u
@@ -70,7 +72,7 @@ const struct frame_message frame_messages[] = {
 			   2 * DETAIL_BYTES,
 			   "the call could not be done; Reason is an errno name in lower case, or "
 			   "`not_supported`, `invalid`, `cancelled`, `timeout`, `invalid_pattern`, "
-			   "`invalid_regex`, `match_limit`",
+			   "`invalid_regex`, `match_limit`, `lost`",
 			   .max_binary = DETAIL_BYTES },
 	[FRAME_DATA_OUT] = { "data", "iab", "{data, Ref, stdout | stderr | tty, Bin}", FROM_AGENT,
 			     PIECE_BYTES, "output of a running call", .atoms = "stdout stderr tty",
@@ -102,8 +104,9 @@ static const struct frame_key exec_args[] = {
 	{ "rows", 'i', false, TTY_SIDE, "of that terminal" },
 	{ "cols", 'i', false, TTY_SIDE, "of that terminal" },
 	{ "stdin", 'B', false, 0, "`data` with input will follow; else input is empty" },
-	{ "detach", 'B', false, 0, "survives the call" },
-	{ "tag", 't', false, NAME_BYTES, "name by which a detached command is found" },
+	{ "detach", 'B', false, 0,
+	  "outlives the call, which is answered when the program was executed; no `stdin`" },
+	{ "tag", 't', false, NAME_BYTES, "name by which it is found; unique among those that run" },
 	{ "profile", 't', false, NAME_BYTES, "name of the syscall profile; default: `init`'s" },
 	{ "limits", 'm', false, 0, "resource limits of the command", exec_limits },
 	{ "last", 'B', false, 0, "the agent ends by itself after the reply" },
@@ -119,6 +122,73 @@ static const struct frame_key exec_result[] = {
 	{ "user_us", 'i', true, OFFSET_MAX, "CPU time in the program" },
 	{ "system_us", 'i', true, OFFSET_MAX, "CPU time in the kernel" },
 	{ "max_rss_bytes", 'i', true, OFFSET_MAX, "largest resident set of one process" },
+	{ "detached", 'B', false, 0, "the command goes on; all but `pid` says nothing yet" },
+	{ "pid", 'i', false, INT32_MAX, "of a detached one, inside" },
+	{ NULL },
+};
+
+static const struct frame_key ps_command[] = {
+	{ "ref", 'i', true, INT64_MAX, "of its call" },
+	{ "tag", 't', false, NAME_BYTES, "its name" },
+	{ "state", 'a', true, 0,
+	  "starting, running, ending, ended, or lost: its keeper died before it" },
+	{ "detached", 'B', true, 0, "outlives its call" },
+	{ "pid", 'I', true, INT32_MAX, "inside; null before it began" },
+	{ "exit_code", 'I', true, UINT8_MAX, "null when it has not exited by itself" },
+	{ "signal", 'I', true, SIGNAL_MAX, "that ended it, or null" },
+	{ "started_ms", 'i', true, OFFSET_MAX, "since 1970, UTC" },
+	{ "bytes", 'i', true, OFFSET_MAX, "output of a detached one so far" },
+	{ "cut", 'i', true, OFFSET_MAX, "of them, those that `logs` no longer has" },
+	{ NULL },
+};
+
+static const struct frame_key ps_result[] = {
+	{ "commands", 'R', true, COMMANDS_MAX, "ended ones first, the oldest first", ps_command },
+	{ NULL },
+};
+
+static const struct frame_key logs_args[] = {
+	{ "tag", 't', false, NAME_BYTES, "of a detached command; this or `ref`" },
+	{ "ref", 'i', false, INT64_MAX, "of its call" },
+	{ "follow", 'B', false, 0, "goes on until the command has ended" },
+	{ NULL },
+};
+
+static const struct frame_key logs_result[] = {
+	{ "bytes", 'i', true, OFFSET_MAX, "that came as `data`" },
+	{ "cut", 'i', true, OFFSET_MAX, "that the command wrote and that did not come" },
+	{ "running", 'B', true, 0, "there may be more" },
+	{ NULL },
+};
+
+static const struct frame_key wait_args[] = {
+	{ "tag", 't', false, NAME_BYTES, "of a detached command; this or `ref`" },
+	{ "ref", 'i', false, INT64_MAX, "of its call" },
+	{ "port", 'i', false, UINT16_MAX, "until somebody inside listens on this TCP port" },
+	{ "line", 't', false, PATTERN_BYTES,
+	  "until it writes a line that this POSIX extended expression matches" },
+	{ "text", 't', false, PATTERN_BYTES, "until it writes a line that contains this" },
+	{ "timeout_ms", 'i', false, YEAR_MS, "default: none; the command lives on" },
+	{ "forget", 'B', false, 0, "of one that has ended: drops its status and output" },
+	{ NULL },
+};
+
+static const struct frame_key wait_result[] = {
+	{ "reached", 'B', true, 0, "it is so; without port, line and text: it has ended" },
+	{ "timed_out", 'B', true, 0, "the time is over" },
+	{ "running", 'B', true, 0, "the command has not ended" },
+	{ "exit_code", 'I', true, UINT8_MAX, "null when it has not exited by itself" },
+	{ "signal", 'I', true, SIGNAL_MAX, "that ended it, or null" },
+	{ "line", 'b', false, PATH_BYTES + 1, "the one that matched, as far as it had come" },
+	{ NULL },
+};
+
+static const struct frame_key kill_args[] = {
+	{ "tag", 't', false, NAME_BYTES, "of a command; this or `ref`" },
+	{ "ref", 'i', false, INT64_MAX, "of its call" },
+	{ "signal", 'i', false, SIGNAL_MAX,
+	  "TERM and KILL go to its tree, others to its process group; default: TERM, and KILL "
+	  "after 500 ms" },
 	{ NULL },
 };
 
@@ -278,6 +348,10 @@ static const char move_notes[] =
 
 const struct frame_verb frame_verbs[] = {
 	{ "exec", "runs a program; a status other than 0 is a result", exec_args, exec_result },
+	{ "ps", "lists commands that run, and detached ones that ended", nothing, ps_result },
+	{ "logs", "replays a detached command's output", logs_args, logs_result },
+	{ "wait", "waits for a detached command", wait_args, wait_result },
+	{ "kill", "signals a command; answered when it was sent", kill_args, nothing },
 	{ "read", "reads a file", read_args, read_result, read_notes },
 	{ "write", "replaces a file, whole or not at all", write_args, nothing, write_notes },
 	{ "edit", "replaces a text that occurs exactly once", edit_args, edit_result, edit_notes },

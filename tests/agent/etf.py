@@ -1,6 +1,6 @@
 """Erlang's external term format, as much of it as frames have.
 
-A binary is bytes, an atom an Atom, a map a dict; tuples, lists, integers and booleans are themselves.
+A binary is bytes, an atom an Atom, a map a dict whose keys are atoms unless they are bytes; tuples, lists, integers and booleans are themselves.
 """
 import struct
 
@@ -30,7 +30,7 @@ def _encode(term):
     if isinstance(term, list):
         return (struct.pack(">BI", 108, len(term)) + b"".join(map(_encode, term)) if term else b"") + b"\x6a"
     if isinstance(term, dict):
-        pairs = [_encode(Atom(key)) + _encode(value) for key, value in term.items()]
+        pairs = [_encode(key if isinstance(key, bytes) else Atom(key)) + _encode(value) for key, value in term.items()]
         return struct.pack(">BI", 116, len(pairs)) + b"".join(pairs)
     raise TypeError(term)
 

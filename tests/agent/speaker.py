@@ -35,12 +35,12 @@ def fails(agent, reason, verb, **args):
 
 
 class Speaker:
-    def __init__(self, program, workspace, user=None, has_openat2=True, init=True, prelude=""):
+    def __init__(self, program, workspace, user=None, has_openat2=True, init=True, prelude="", pass_fds=()):
         ours, theirs = socket.socketpair()
         argv = [program] if has_openat2 else [sys.executable, "-S", "-E", str(HERE / "no_openat2.py"), program]
         who = {} if user is None else {"user": user, "group": user, "extra_groups": []}
         self.process = subprocess.Popen(["/bin/sh", "-c", LAUNCH, "sh", prelude, *argv], stdin=theirs, stdout=theirs,
-                                        cwd="/", **who)
+                                        cwd="/", pass_fds=pass_fds, **who)
         theirs.close()
         self.stream, self.buffer, self.ref = ours, bytearray(), 100
         self.saved = {}  # frames of other calls, by their Ref

@@ -90,6 +90,22 @@ static void send_call(const char *command, const char *const *flags, size_t flag
 	send_call(command, (const char *const[]){ "stdin", __VA_ARGS__ }, \
 		  sizeof((const char *const[]){ "stdin", __VA_ARGS__ }) / sizeof(char *))
 
+/* A limit that the protocol has. */
+static void call_with_limit(const char *command, const char *limit)
+{
+	struct emit emit = begin("call", 4);
+
+	emit_atom(&emit, "exec");
+	emit_map(&emit, 2);
+	emit_atom(&emit, "command");
+	emit_text(&emit, command);
+	emit_atom(&emit, "limits");
+	emit_map(&emit, 1);
+	emit_atom(&emit, limit);
+	emit_int(&emit, 5);
+	send_frame(&emit);
+}
+
 /* NULL: the end of the input. */
 static void send_input(const char *text)
 {
@@ -357,7 +373,7 @@ static void default_folder(void)
 static void unsupported(void)
 {
 	start("/");
-	CALL("true", "detach");
+	call_with_limit("true", "processes");
 	CHECK(next_within(WAIT_MS) == FRAME_FAILED);
 	CHECK(term_is_atom(&frame.items[2], "not_supported"));
 }

@@ -17,16 +17,16 @@ static void order(void)
 	static const struct {
 		const char *first, *then;
 	} pairs[] = {
-		{ "session", "filter" }, { "groups", "filter" },  { "scope", "filter" },
-		{ "cwd", "filter" },     { "streams", "filter" }, { "dumpable", "filter" },
-		{ "groups", "cwd" },
+		{ "session", "filter" }, { "groups", "filter" },     { "scope", "filter" },
+		{ "cwd", "filter" },     { "streams", "filter" },    { "filter", "dumpable" },
+		{ "groups", "cwd" },     { "dumpable", "listener" },
 	};
 	int count = 0;
 
 	while (child_steps[count].name)
 		count++;
 	/* Only the limit of descriptors, which its listener needs one of, and execve follow. */
-	CHECK_STR(child_steps[count - 2].name, "filter");
+	CHECK_STR(child_steps[count - 2].name, "listener");
 	CHECK_STR(child_steps[count - 1].name, "limits");
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
 		CHECK(find(pairs[i].first) >= 0 && find(pairs[i].then) >= 0);

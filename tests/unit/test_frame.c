@@ -257,7 +257,7 @@ static void check_keys(const struct frame_key *keys)
 
 static void test_tables(void)
 {
-	CHECK(frame_message_count == FRAME_BYE + 1 && frame_verb_count == 10);
+	CHECK(frame_message_count == FRAME_BYE + 1 && frame_verb_count == 14);
 	for (size_t i = 0; i < frame_message_count; i++) {
 		const struct frame_message *m = &frame_messages[i];
 		CHECK(m->name && m->what && m->shape && m->max_bytes && m->max_bytes <= FRAME_MAX);

@@ -1,0 +1,176 @@
+/* Between a checked call and a process: pipes or a terminal, then the fork; see exec.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/child.h"
+#include "agent/exec.h"
+#include "agent/keeper.h"
+#include "base/fd.h"
+#include "os/agent_fds.h"
+
+/* The command's ends of its streams; closed in the parent after the fork. */
+struct ends {
+	int fds[3];
+	int slave;
+	int failure;
+};
+
+static void ends_done(struct ends *ends)
+{
+	for (int i = 0; i < 3; i++)
+		fd_cleanup(&ends->fds[i]);
+	fd_cleanup(&ends->slave);
+	fd_cleanup(&ends->failure);
+}
+
+static int make_pipe(int *ret_read, int *ret_write)
+{
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	*ret_read = pair[0];
+	*ret_write = pair[1];
+	return 0;
+}
+
+static int make_pipes(struct streams *streams, const struct command *command, struct ends *ends)
+{
+	int r = make_pipe(&streams->output_fd[STREAMS_STDOUT], &ends->fds[1]);
+
+	if (r >= 0)
+		r = make_pipe(&streams->output_fd[STREAMS_STDERR], &ends->fds[2]);
+	if (r >= 0 && command->has_stdin)
+		r = make_pipe(&ends->fds[0], &streams->stdin_fd);
+	else if (r >= 0)
+		ends->fds[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return r < 0 ? r : ends->fds[0] < 0 ? -errno : 0;
+}
+
+/* Moves a descriptor of the contract out of its place, where /dev/null then is, as when there is
+ * no terminal: the next command must not find an unrelated descriptor under that number. */
+static int take_fixed(int fd)
+{
+	_cleanup_fd_ int taken = fcntl(fd, F_DUPFD_CLOEXEC, AGENT_FD_END), null = -1;
+
+	if (taken < 0)
+		return -errno;
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0 || dup3(null, fd, O_CLOEXEC) < 0)
+		return -errno;
+	return fd_take(&taken);
+}
+
+/* The one that was made before files were restricted, or a new one. */
+static int open_tty(int *ret_master, int *ret_slave)
+{
+	_cleanup_fd_ int master = -1;
+	int slave;
+
+	if (isatty(AGENT_FD_TTY_PEER)) {
+		master = take_fixed(AGENT_FD_TTY);
+		slave = master < 0 ? master : take_fixed(AGENT_FD_TTY_PEER);
+		if (slave < 0)
+			return slave;
+	} else {
+		master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+		if (master < 0 || unlockpt(master) < 0)
+			return -errno;
+		slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+		if (slave < 0)
+			return -errno;
+	}
+	*ret_master = fd_take(&master);
+	*ret_slave = slave;
+	return 0;
+}
+
+static int make_tty(struct streams *streams, const struct command *command, struct ends *ends)
+{
+	int r = open_tty(&streams->output_fd[STREAMS_TTY], &ends->slave);
+
+	if (r < 0)
+		return r;
+	streams_resize(streams, command->rows, command->cols);
+	for (int i = 0; i < 3; i++) {
+		ends->fds[i] = fcntl(ends->slave, F_DUPFD_CLOEXEC, 3);
+		if (ends->fds[i] < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static void fork_last(struct exec *exec, struct child *child)
+{
+	child->parent = getpid();
+	exec->pid = fork();
+	if (exec->pid == 0)
+		child_run(child);
+}
+
+/* Reports are looked at when the program was executed: one waking for both. */
+static int fork_keeper(struct exec *exec, struct child *child)
+{
+	_cleanup_fd_ int theirs = -1;
+	pid_t self = getpid();
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	exec->keeper_fd = pair[0];
+	theirs = pair[1];
+	exec->keeper = fork();
+	if (exec->keeper == 0)
+		keeper_run(child, self, theirs);
+	return exec->keeper < 0 ? -errno : 0;
+}
+
+static int fork_child(struct agent *agent, struct exec *exec, const struct command *command,
+		      struct ends *ends)
+{
+	struct child child = {
+		.ref = exec->ref,
+		.argv = command->argv,
+		.env = command->env,
+		.path = command->path,
+		.cwd = command->cwd ? command->cwd : agent->workspace,
+		.fds = { ends->fds[0], ends->fds[1], ends->fds[2] },
+		.tty_fd = ends->slave,
+		.failure_fd = ends->failure,
+		.listeners_fd = agent->may_listen ? AGENT_FD_LISTENERS : -1,
+		.enter_fd = AGENT_FD_ENTER,
+		.open_files = command->open_files,
+		.landlock_abi = agent->landlock_abi,
+		.profile = command->profile ? command->profile : agent->profile,
+	};
+
+	if (!command->is_last)
+		return fork_keeper(exec, &child);
+	fork_last(exec, &child);
+	return exec->pid < 0 ? -errno : 0;
+}
+
+int exec_fork(struct agent *agent, struct exec *exec, const struct command *command)
+{
+	struct ends ends = { { -1, -1, -1 }, -1, -1 };
+	int r = command->has_tty ? make_tty(&exec->streams, command, &ends)
+				 : make_pipes(&exec->streams, command, &ends);
+
+	if (r >= 0)
+		r = make_pipe(&exec->failure_fd, &ends.failure);
+	if (r >= 0)
+		r = fork_child(agent, exec, command, &ends);
+	ends_done(&ends);
+	if (r < 0)
+		return r;
+	streams_begin(agent, &exec->streams);
+	fd_set_nonblock(exec->failure_fd, 1);
+	agent_watch(agent, exec->failure_fd, EPOLLIN,
+		    (struct agent_source){ SOURCE_FAILURE, exec->slot });
+	return 0;
+}

@@ -1,0 +1,213 @@
+/*
+ * The reaper of one command, and what the agent says to it; see keeper.h. It holds nothing but its
+ * end of the pair: an inherited pipe of another call would keep that call's output open.
+ */
+#include "agent/keeper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "os/agent_fds.h"
+#include "os/sweep.h"
+#include "os/sys.h"
+
+enum { KEPT = 16, SLEEP_MIN_US = 200, SLEEP_MAX_US = 500000 };
+
+struct keeper {
+	int fd;
+	int signal_fd;
+	struct keeper_report report;
+};
+
+/* ---- the agent's side ------------------------------------------------------------------------ */
+
+void keeper_order(int fd, int signal, bool is_tree)
+{
+	struct keeper_order order = { signal, is_tree };
+
+	(void)!send(fd, &order, sizeof order, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+int keeper_read(int fd, struct keeper_report *ret_report)
+{
+	ssize_t n = recv(fd, ret_report, sizeof *ret_report, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	return n == sizeof *ret_report ? 1 : -EPIPE;
+}
+
+/* ---- the keeper ------------------------------------------------------------------------------ */
+
+static void close_range_of(unsigned first, unsigned last)
+{
+	if (first <= last)
+		syscall(SYS_close_range, first, last, 0);
+}
+
+/* Closes all but these; in any order, -1 is none. */
+static void keep_only(int *fds, size_t count)
+{
+	unsigned next = 0;
+
+	for (size_t i = 1; i < count; i++)
+		for (size_t k = i; k > 0 && fds[k - 1] > fds[k]; k--) {
+			int swapped = fds[k];
+
+			fds[k] = fds[k - 1];
+			fds[k - 1] = swapped;
+		}
+	for (size_t i = 0; i < count; i++) {
+		if (fds[i] < 0)
+			continue;
+		if (fds[i] > 0)
+			close_range_of(next, (unsigned)fds[i] - 1);
+		next = (unsigned)fds[i] + 1;
+	}
+	close_range_of(next, ~0U);
+}
+
+/* What the command's process will ask for; the streams of the agent are not among it. */
+static void keep_for_child(const struct keeper *keeper, const struct child *child)
+{
+	int fds[KEPT] = {
+		keeper->fd,    keeper->signal_fd, child->fds[0],     child->fds[1],
+		child->fds[2], child->tty_fd,     child->failure_fd, child->listeners_fd
+	};
+	size_t count = 8;
+
+	for (int i = 0; child->enter_fd >= 0 && i < AGENT_FD_ENTER_COUNT; i++)
+		fds[count++] = child->enter_fd + i;
+	keep_only(fds, count);
+}
+
+static int setup(struct keeper *keeper, pid_t agent)
+{
+	sigset_t all;
+
+	/* Nothing but SIGKILL and SIGSTOP does anything to it. */
+	sigfillset(&all);
+	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != agent)
+		return -ECHILD;
+	if (sys_not_dumpable() < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return -EPERM;
+	sigemptyset(&all);
+	sigaddset(&all, SIGCHLD);
+	keeper->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	return keeper->signal_fd < 0 ? -errno : 0;
+}
+
+static void tell(const struct keeper *keeper, enum keeper_word word)
+{
+	struct keeper_report report = keeper->report;
+
+	report.word = (int32_t)word;
+	while (send(keeper->fd, &report, sizeof report, MSG_NOSIGNAL) < 0 && errno == EINTR)
+		;
+}
+
+/* The leader is not reaped yet, so its number and its group's are nobody else's. */
+static void obey(const struct keeper *keeper)
+{
+	struct keeper_order order;
+	ssize_t n = recv(keeper->fd, &order, sizeof order, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n != sizeof order)
+		order = (struct keeper_order){ SIGKILL, 1 }; /* the agent is gone, or not itself */
+	if (!order.is_tree) {
+		kill(-keeper->report.pid, order.signal);
+		return;
+	}
+	kill(keeper->report.pid, order.signal);
+	sweep_signal(order.signal, NULL);
+}
+
+/* Everybody who died; true: the leader did. */
+static bool reap(struct keeper *keeper)
+{
+	struct signalfd_siginfo info;
+	struct rusage usage;
+	int status;
+	pid_t pid;
+
+	while (read(keeper->signal_fd, &info, sizeof info) > 0)
+		;
+	while ((pid = wait4(-1, &status, WNOHANG | __WALL, &usage)) > 0) {
+		if (pid != keeper->report.pid)
+			continue;
+		keeper->report.status = status;
+		keeper->report.usage = usage;
+		return true;
+	}
+	return false;
+}
+
+static void wait_for_leader(struct keeper *keeper)
+{
+	struct pollfd fds[] = { { .fd = keeper->signal_fd, .events = POLLIN },
+				{ .fd = keeper->fd, .events = POLLIN } };
+
+	while (!reap(keeper)) {
+		if (poll(fds, ARRAY_SIZE(fds), -1) > 0 && fds[1].revents)
+			obey(keeper);
+	}
+}
+
+/* A subreaper without a child has no descendant. What does not die at once (a call that cannot be
+ * interrupted) is asked again, ever more slowly; the agent has a clock for that. */
+static void kill_the_rest(void)
+{
+	long sleep_us = SLEEP_MIN_US;
+
+	for (;;) {
+		pid_t pid;
+
+		while ((pid = waitpid(-1, NULL, WNOHANG | __WALL)) > 0)
+			;
+		if (pid < 0)
+			return;
+		sweep_kill(NULL);
+		if (waitpid(-1, NULL, WNOHANG | __WALL) < 0)
+			return;
+		nanosleep(&(struct timespec){ .tv_nsec = sleep_us * 1000 }, NULL);
+		sleep_us = sleep_us < SLEEP_MAX_US ? 2 * sleep_us : SLEEP_MAX_US;
+	}
+}
+
+_Noreturn void keeper_run(struct child *child, pid_t agent, int fd)
+{
+	struct keeper keeper = { .fd = fd };
+	int r = setup(&keeper, agent);
+
+	if (r >= 0) {
+		keep_for_child(&keeper, child);
+		child->parent = getpid();
+		keeper.report.pid = fork();
+		if (keeper.report.pid == 0)
+			child_run(child);
+		r = keeper.report.pid < 0 ? -errno : 0;
+	}
+	if (r < 0) {
+		keeper.report.error = -r;
+		tell(&keeper, KEEPER_ENDED);
+		_exit(1);
+	}
+	keep_only((int[]){ keeper.fd, keeper.signal_fd }, 2);
+	tell(&keeper, KEEPER_STARTED);
+	wait_for_leader(&keeper);
+	kill_the_rest();
+	tell(&keeper, KEEPER_ENDED);
+	_exit(0);
+}

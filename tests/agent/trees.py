@@ -1,0 +1,73 @@
+"""Commands of an agent, and the processes they are, as /proc shows them from outside."""
+import pathlib
+import time
+
+ENV = {b"PATH": b"/usr/bin:/bin"}
+# setsid and a double fork, 200 times, each a new one as soon as it can
+STORM = ("import os, signal, time\n"
+         "for i in range(200):\n"
+         "  if os.fork() == 0:\n"
+         "    os.setsid()\n"
+         "    if os.fork(): os._exit(0)\n"
+         "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+         "    open('up', 'a').write('x')\n"
+         "    while i < 8:\n"  # eight of them go on forking and dying
+         "      if os.fork(): os._exit(0)\n"
+         "    time.sleep(1000)\n")
+STAYS = "time.sleep(1000)\n"
+ENDS = "while len(open('up').read()) < 200: time.sleep(0.01)\n"
+
+
+def argv(agent, *words, **more):
+    return agent.begin("exec", argv=list(words), env=ENV, **more)
+
+
+def text(agent, command, **more):
+    return agent.begin("exec", command=command, env=ENV, **more)
+
+
+def detach(agent, command, tag, **more):
+    reply = agent.end(text(agent, command, detach=True, tag=tag, **more))
+    assert reply["detached"] is True and reply["exit_code"] is None and reply["signal"] is None
+    return reply["pid"]
+
+
+def children(pid):
+    return [int(n) for n in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def descendants(pid):
+    seen = []
+    for child in children(pid):
+        try:
+            seen += [child] + descendants(child)
+        except FileNotFoundError:
+            pass
+    return seen
+
+
+def until(claim, seconds=10):
+    end = time.monotonic() + seconds
+    while not claim():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+def is_alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def one(agent, tag):
+    found = [c for c in agent.call("ps")["commands"] if c.get("tag") == tag.encode()]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def keeper_of(agent, pid):
+    stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    keeper = int(stat[1])
+    assert keeper in children(agent.process.pid)
+    return keeper
