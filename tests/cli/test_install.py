@@ -4,12 +4,20 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sysconfig
 
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+LIB = os.path.join("lib", sysconfig.get_config_var("MULTIARCH") or "")  # as meson chooses it on Debian
 FILES = {
     "bin/caisson": 0o755,
+    "include/caisson.h": 0o644,
+    f"{LIB}/libcaisson.a": 0o644,
+    f"{LIB}/libcaisson.so": 0o755,
+    f"{LIB}/libcaisson.so.0": 0o755,
+    f"{LIB}/libcaisson.so.0.1.0": 0o755,
+    f"{LIB}/pkgconfig/caisson.pc": 0o644,
     "libexec/caisson/caisson-agent": 0o755,
     "libexec/caisson/caisson-search": 0o755,
     "share/bash-completion/completions/caisson.bash": 0o644,

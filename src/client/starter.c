@@ -1,0 +1,209 @@
+/* A monitor as a child; see starter.h. Options become flags, word by word: nothing is parsed here.
+ */
+#include "client/starter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/program.h"
+#include "base/str.h"
+
+enum { MONITOR_FD = 3, SAID_BYTES = 4096, WORDS_MAX = 1024 };
+
+extern char **environ;
+
+/* ---- flags ---------------------------------------------------------------------------------- */
+
+struct words {
+	const char *at[WORDS_MAX + 1];
+	size_t count;
+};
+
+static void add(struct words *words, const char *word)
+{
+	if (words->count < WORDS_MAX)
+		words->at[words->count] = word;
+	words->count++;
+}
+
+static void add_value(struct words *words, const char *flag, const char *value)
+{
+	if (!value)
+		return;
+	add(words, flag);
+	add(words, value);
+}
+
+static void add_values(struct words *words, const char *flag, const char *const *values)
+{
+	for (; values && *values; values++)
+		add_value(words, flag, *values);
+}
+
+static void add_options(struct words *words, const csn_options *options)
+{
+	add_value(words, "--policy", options->policy);
+	add_value(words, "--tier", options->tier);
+	add_value(words, "--backend", options->backend);
+	add_value(words, "--workspace", options->workspace);
+	add_value(words, "--at", options->at);
+	add_value(words, "--network", options->network);
+	add_values(words, "--allow", options->allow);
+	add_values(words, "--mount", options->mounts);
+	add_values(words, "--limit", options->limits);
+	add_values(words, "--env", options->env);
+	add_values(words, "--tag", options->tags);
+	add_value(words, "--run-dir", options->run_dir);
+	if (options->no_record)
+		add(words, "--no-record");
+}
+
+/* ---- the process ---------------------------------------------------------------------------- */
+
+/* A file that cannot grow: a monitor that goes on talking fills no memory. */
+static int make_said(void)
+{
+	_cleanup_fd_ int fd = memfd_create("caisson-said", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, SAID_BYTES) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		return -errno;
+	return fd_take(&fd);
+}
+
+/* Both sources lie above what is set up. 0 or an errno. */
+static int set_files(posix_spawn_file_actions_t *actions, int fd, int said_fd)
+{
+	int r = posix_spawn_file_actions_adddup2(actions, said_fd, STDERR_FILENO);
+
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(actions, fd, MONITOR_FD);
+	if (r == 0)
+		r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY,
+						     0);
+	if (r == 0)
+		r = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY,
+						     0);
+	return r == 0 ? posix_spawn_file_actions_addclosefrom_np(actions, MONITOR_FD + 1) : r;
+}
+
+static int set_attributes(posix_spawnattr_t *attributes)
+{
+	const short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP;
+	sigset_t none, all;
+	int r;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	r = posix_spawnattr_setsigmask(attributes, &none);
+	if (r == 0)
+		r = posix_spawnattr_setsigdefault(attributes, &all);
+	if (r == 0)
+		r = posix_spawnattr_setpgroup(attributes, 0);
+	return r == 0 ? posix_spawnattr_setflags(attributes, flags) : r;
+}
+
+/* 0 or an errno. */
+static int spawn(const struct words *words, int fd, int said_fd, pid_t *ret_pid)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	int r = posix_spawn_file_actions_init(&actions);
+
+	if (r != 0)
+		return r;
+	r = posix_spawnattr_init(&attributes);
+	if (r == 0)
+		r = set_files(&actions, fd, said_fd);
+	if (r == 0)
+		r = set_attributes(&attributes);
+	if (r == 0)
+		r = posix_spawn(ret_pid, words->at[0], &actions, &attributes,
+				(char *const *)(uintptr_t)words->at, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	return r;
+}
+
+static int explain(int error, const char *program, csn_error *err)
+{
+	errno = error;
+	if (error == ENOENT)
+		return code_fail(err, CSN_ENOENT, "open",
+				 "%s is not there: install caisson, or name the command in "
+				 "csn_options.program",
+				 program);
+	return code_fail(err, code_of_errno(error), "open", "cannot start %s: %m", program);
+}
+
+/* Moves a descriptor above what is set up in the child, whatever is closed in the host. */
+static int above(int fd)
+{
+	int high = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, MONITOR_FD + 1);
+
+	fd_close(fd);
+	return high;
+}
+
+/* The one that was installed with us, or, where that was moved, the one that a shell would find. */
+static const char *find_caisson(const csn_options *options, char *path)
+{
+	if (options->program)
+		return options->program;
+	if (!program_is(CAISSON_PROGRAM) && program_find("caisson", getenv("PATH"), path))
+		return path;
+	return CAISSON_PROGRAM;
+}
+
+int starter_spawn(const csn_options *options, struct spawned *ret_spawned, csn_error *err)
+{
+	char path[PATH_MAX];
+	struct words words = { .at = { find_caisson(options, path), "monitor", "--fd", "3" },
+			       .count = 4 };
+	_cleanup_fd_ int ours = -1, theirs = -1, said = -1;
+	int pair[2], r;
+
+	add_options(&words, options);
+	if (words.count > WORDS_MAX)
+		return code_fail(err, CSN_E2BIG, "open", "there are too many options: %zu words",
+				 words.count);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return code_fail(err, code_of_errno(errno), "open", "cannot make a socket: %m");
+	ours = pair[0];
+	theirs = above(pair[1]);
+	said = above(make_said());
+	if (theirs < 0 || said < 0)
+		return code_fail(err, CSN_EMFILE, "open",
+				 "there is no descriptor or memory to start a monitor with");
+	r = spawn(&words, theirs, said, &ret_spawned->pid);
+	if (r != 0)
+		return explain(r, words.at[0], err);
+	ret_spawned->fd = fd_take(&ours);
+	ret_spawned->said_fd = fd_take(&said);
+	return 0;
+}
+
+void starter_reap(pid_t pid, int pid_fd, int wait_ms)
+{
+	struct pollfd ended = { .fd = pid_fd, .events = POLLIN };
+
+	while (poll(&ended, 1, wait_ms) < 0 && errno == EINTR)
+		;
+	/* By the descriptor: the number may be another's, if the host reaped it. */
+	if (!(ended.revents & POLLIN))
+		syscall(SYS_pidfd_send_signal, pid_fd, SIGKILL, NULL, 0);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}

@@ -1,0 +1,25 @@
+/*
+ * starter - a monitor as a child process, started without a fork of the host
+ *
+ * posix_spawn() shares nothing that a thread of the host may hold at that moment. The monitor gets
+ * its end of a socket as descriptor 3, an empty input, and for what it says before it can speak in
+ * frames a sealed file of 4 KiB; nothing else that is open here. It has a process group of its own:
+ * an interrupt at the terminal is the host's to understand.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "client/code.h"
+
+struct spawned {
+	int fd;      /* our end, owned */
+	int said_fd; /* what it writes on stderr, owned */
+	pid_t pid;
+};
+
+/* Starts `caisson monitor --fd 3 FLAGS`. 0 or -code. */
+int starter_spawn(const csn_options *options, struct spawned *ret_spawned, csn_error *err);
+
+/* Waits for its end, at most so long, kills it then, and reaps it. */
+void starter_reap(pid_t pid, int pid_fd, int wait_ms);
