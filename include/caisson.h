@@ -222,7 +222,7 @@ enum csn_reason {
 	CSN_REASON_PROCESSES = 6,
 	CSN_REASON_SCRATCH = 7,
 	CSN_REASON_VIOLATION = 8, /* where the policy kills for one */
-	CSN_REASON_CANCELLED = 9,
+	CSN_REASON_CANCELLED = 9, /* of what it wrote last, some is missing */
 	CSN_REASON_LOST = 10,
 	CSN_REASON_START_FAILED = 11 /* nothing ran; `error` and `text` say why */
 };

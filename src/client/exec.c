@@ -158,13 +158,11 @@ static enum csn_reason conclude(const struct call *call, const struct term *repl
 {
 	if (term_get(reply, "error"))
 		return CSN_REASON_START_FAILED;
-	if (result_flag(reply, "timed_out"))
+	if (result_flag(reply, "timed_out") || call->is_late)
 		return CSN_REASON_TIMEOUT;
-	if (result_int(reply, "signal", 0) == 0)
-		return CSN_REASON_EXITED;
-	if (!call->is_cancelled)
-		return CSN_REASON_SIGNALED;
-	return call->is_late ? CSN_REASON_TIMEOUT : CSN_REASON_CANCELLED;
+	if (call->is_cancelled) /* its last output was dropped, even where it exited by itself */
+		return CSN_REASON_CANCELLED;
+	return result_int(reply, "signal", 0) == 0 ? CSN_REASON_EXITED : CSN_REASON_SIGNALED;
 }
 
 static void read_reason(const struct call *call, const struct term *reply, csn_exec_result *result)
