@@ -89,6 +89,8 @@ enum csn_code {
 	CSN_CANCELLED = 62,
 	CSN_LOST = 63,             /* the sandbox is gone; every later call says so too */
 	CSN_INVALID_REGEX = 64,    /* the sentence says where */
+	CSN_COMMAND_LOST = 65,     /* what watched this command died; the sandbox goes on */
+	CSN_MATCH_LIMIT = 66,      /* the expression takes too long */
 	CSN_TIER_UNAVAILABLE = 70, /* no wall here is as strong as was asked for */
 	CSN_STRICT_UNAVAILABLE = 71,
 	CSN_STRICT_REQUIRED = 72 /* the policy demands a strict wall, and there is none */
@@ -268,10 +270,15 @@ typedef struct csn_exec_request {
 	size_t keep_bytes;             /* of each stream in the result; 0: 1 MiB, at most 64 MiB */
 	bool has_tty;                  /* a terminal of its own */
 	uint16_t rows, columns;
-	bool detach;     /* survives the call */
-	const char *tag; /* by which a detached command is found */
+	bool detach;     /* outlives the call, which returns when the program was executed */
+	const char *tag; /* by which it is found: csn_logs(), csn_wait(), csn_kill() */
 	const void *reserved[8];
 } csn_exec_request;
+
+typedef struct csn_bytes {
+	const char *data; /* `size` bytes and a NUL */
+	size_t size;
+} csn_bytes;
 
 /* Output that was kept: all of it, or its first and its last half. */
 typedef struct csn_output {
@@ -302,6 +309,8 @@ typedef struct csn_exec_result {
 	csn_output errors;         /* stderr */
 	const csn_violation *violations;
 	size_t violation_count;
+	bool detached; /* it goes on: all but `pid` says nothing yet */
+	int pid;       /* of a detached command, inside */
 } csn_exec_result;
 
 /*
@@ -312,12 +321,86 @@ typedef struct csn_exec_result {
 CSN_API int csn_exec(csn_sandbox *sandbox, const csn_exec_request *request,
 		     csn_exec_result **ret_result, csn_error *err);
 
-/* ---- files ---------------------------------------------------------------------------------- */
+/* ---- detached commands ---------------------------------------------------------------------- */
 
-typedef struct csn_bytes {
-	const char *data; /* `size` bytes and a NUL */
-	size_t size;
-} csn_bytes;
+typedef struct csn_process {
+	const char *tag;    /* NULL: it has none */
+	const char *state;  /* "starting", "running", "ending", "ended", "lost" */
+	bool detached;      /* outlives its call */
+	int pid;            /* inside; 0 before it began */
+	int exit_code;      /* -1: it has not exited by itself */
+	int signal;         /* that ended it, or 0 */
+	int64_t started_ms; /* since 1970, UTC */
+	uint64_t bytes;     /* output of a detached one so far */
+	uint64_t cut_bytes; /* of them, those that csn_logs() no longer has */
+} csn_process;
+
+typedef struct csn_ps_result {
+	const csn_process *commands; /* ended ones first, the oldest first */
+	size_t count;
+} csn_ps_result;
+
+/* Lists commands that run, and detached ones that ended. NULL options are all zero. */
+CSN_API int csn_ps(csn_sandbox *sandbox, const csn_call *options, csn_ps_result **ret_result,
+		   csn_error *err);
+
+typedef struct csn_logs_request {
+	csn_call call;
+	const char *tag;
+	bool follow;             /* until the command has ended */
+	csn_output_fn on_output; /* NULL: the result keeps the output */
+	void *data;
+	size_t keep_bytes; /* of each stream in the result; 0: 1 MiB, at most 64 MiB */
+	const void *reserved[4];
+} csn_logs_request;
+
+typedef struct csn_logs_result {
+	csn_output output;
+	csn_output errors;
+	uint64_t bytes;     /* that came */
+	uint64_t cut_bytes; /* that it wrote and that did not come: the last 1 MiB is remembered */
+	bool running;       /* there may be more */
+} csn_logs_result;
+
+/* Replays a detached command's output. CSN_ENOENT: nobody has that tag. */
+CSN_API int csn_logs(csn_sandbox *sandbox, const csn_logs_request *request,
+		     csn_logs_result **ret_result, csn_error *err);
+
+typedef struct csn_wait_request {
+	csn_call call; /* its time's end is a result; the command lives on */
+	const char *tag;
+	uint16_t port;    /* until somebody inside listens on it */
+	const char *line; /* until it writes a line that this POSIX extended expression matches */
+	const char *text; /* until it writes a line that contains this */
+	bool forget;      /* of one that has ended: drops its status and output */
+	const void *reserved[4];
+} csn_wait_request;
+
+typedef struct csn_wait_result {
+	bool reached;   /* it is so; without port, line and text: it has ended */
+	bool timed_out; /* the time is over */
+	bool running;
+	int exit_code;  /* -1: it has not exited by itself */
+	int signal;     /* that ended it, or 0 */
+	csn_bytes line; /* the one that matched; data NULL: none */
+} csn_wait_result;
+
+/* Waits for a detached command. CSN_ENOENT: nobody has that tag. */
+CSN_API int csn_wait(csn_sandbox *sandbox, const csn_wait_request *request,
+		     csn_wait_result **ret_result, csn_error *err);
+
+typedef struct csn_kill_request {
+	csn_call call;
+	const char *tag;
+	int signal; /* 1 to 64; 0: TERM to its tree, and KILL after 500 ms */
+	const void *reserved[4];
+} csn_kill_request;
+
+/* Signals a command; returns when the signal was sent. CSN_ENOENT: nobody has that tag;
+ * CSN_ESRCH: it has ended. */
+CSN_API int csn_kill(csn_sandbox *sandbox, const csn_kill_request *request, csn_error *err);
+
+/* ---- files ---------------------------------------------------------------------------------- */
 
 typedef struct csn_read_request {
 	csn_call call;

@@ -71,6 +71,8 @@ static void take_failure(struct call *call, const struct term *items)
 
 	code_text(reason, sizeof reason, items[2].bytes.data, items[2].bytes.size);
 	call->error.code = (int)code_of_name(reason);
+	if (call->error.code == CSN_LOST) /* only the end of the stream says that of a sandbox */
+		call->error.code = CSN_COMMAND_LOST;
 	snprintf(call->error.stage, sizeof call->error.stage, "%s", call->verb);
 	code_text(call->error.text, sizeof call->error.text, items[3].bytes.data,
 		  items[3].bytes.size);
@@ -158,10 +160,15 @@ static int join(struct call *call, uint64_t id, csn_error *err)
 	return 0;
 }
 
+uint32_t call_timeout(const struct call *call, const csn_call *options)
+{
+	return options && options->timeout_ms ? options->timeout_ms : call->link->timeout_ms;
+}
+
 int call_begin(struct call *call, struct csn_sandbox *link, const char *verb,
 	       const csn_call *options, csn_error *err)
 {
-	uint32_t timeout_ms = options && options->timeout_ms ? options->timeout_ms : 0;
+	uint32_t timeout_ms;
 	pthread_condattr_t attributes;
 	int r;
 
@@ -169,7 +176,7 @@ int call_begin(struct call *call, struct csn_sandbox *link, const char *verb,
 	if (getpid() != link->owner)
 		return code_fail(err, CSN_INVALID, verb,
 				 "this sandbox was opened by another process: open one here");
-	timeout_ms = timeout_ms ? timeout_ms : link->timeout_ms;
+	timeout_ms = call_timeout(call, options);
 	call->deadline_ms = timeout_ms ? clock_now_ms() + timeout_ms : CLOCK_NEVER;
 	call->window = call->input_window = FRAME_WINDOW;
 	buf_init(&call->output, QUEUE_MAX);

@@ -11,7 +11,11 @@
 #include "client/link.h"
 #include "wire/frame.h"
 
-enum { CALL_NOTICES = 64, CALL_CANCEL_MS = 30000 };
+enum {
+	CALL_NOTICES = 64,
+	CALL_CANCEL_MS = 30000, /* within which a cancel is answered */
+	CALL_MORE_MS = 10000,   /* after a clock of the other side's, for it to end and account */
+};
 
 /* A violation that waits for its callback. */
 struct notice {
@@ -68,6 +72,9 @@ struct call {
  */
 int call_begin(struct call *call, struct csn_sandbox *link, const char *verb,
 	       const csn_call *options, csn_error *err);
+
+/* The time of a call, in ms; 0: none. */
+uint32_t call_timeout(const struct call *call, const csn_call *options);
 
 /* Waits for room in the queue, then takes the lock until call_send(). `pairs` pairs follow. */
 struct emit call_frame(struct call *call, uint32_t pairs);

@@ -69,6 +69,8 @@ static const struct {
 	{ CSN_CANCELLED, "cancelled" },
 	{ CSN_LOST, "lost" },
 	{ CSN_INVALID_REGEX, "invalid_regex" },
+	{ CSN_COMMAND_LOST, "command_lost" },
+	{ CSN_MATCH_LIMIT, "match_limit" },
 	{ CSN_TIER_UNAVAILABLE, "TierUnavailable" },
 	{ CSN_STRICT_UNAVAILABLE, "StrictModeUnavailable" },
 	{ CSN_STRICT_REQUIRED, "StrictModeRequired" },

@@ -9,9 +9,6 @@
 #include "client/kept.h"
 #include "client/result.h"
 
-/* After the command's own time, for the monitor to end it and to account. */
-enum { EXEC_MORE_MS = 10000 };
-
 static const char *const reasons[] = {
 	[CSN_REASON_EXITED] = "exited",
 	[CSN_REASON_SIGNALED] = "signaled",
@@ -116,8 +113,7 @@ static uint32_t count_pairs(const csn_exec_request *request, bool has_input, uin
 
 static int send_exec(struct call *call, const csn_exec_request *request, csn_error *err)
 {
-	uint32_t timeout_ms =
-		request->call.timeout_ms ? request->call.timeout_ms : call->link->timeout_ms;
+	uint32_t timeout_ms = call_timeout(call, &request->call);
 	struct emit emit = call_frame(call, count_pairs(request, call->input, timeout_ms));
 
 	put_argv(&emit, request->argv);
@@ -184,6 +180,8 @@ static void read_account(const struct term *reply, csn_exec_result *result)
 {
 	const char *error = result_text(reply, "error");
 
+	result->detached = result_flag(reply, "detached");
+	result->pid = result_int(reply, "pid", 0);
 	result->exit_code = result_int(reply, "exit_code", -1);
 	result->signal = result_int(reply, "signal", 0);
 	result->error = error ? (int)code_of_name(error) : 0;
@@ -255,7 +253,7 @@ CSN_API int csn_exec(csn_sandbox *sandbox, const csn_exec_request *request,
 	kept_init(&running.output, request->keep_bytes);
 	kept_init(&running.errors, request->keep_bytes);
 	connect_streams(&call, request, &running);
-	call.more_ms = EXEC_MORE_MS;
+	call.more_ms = CALL_MORE_MS;
 	r = send_exec(&call, request, err);
 	if (r == 0)
 		r = call_finish(&call, err);

@@ -13,8 +13,8 @@
 
 static pid_t client_agent; /* its process */
 
-/* build/tests/unit/test_NAME -> build/src/agent/caisson-agent */
-static void agent_path(char *ret_path, size_t size)
+/* build/tests/unit/test_NAME -> build/PROGRAM */
+static void program_path(const char *program, char *ret_path, size_t size)
 {
 	ssize_t n = readlink("/proc/self/exe", ret_path, size - 1);
 
@@ -24,7 +24,7 @@ static void agent_path(char *ret_path, size_t size)
 			n--;
 		CHECK(n-- > 0);
 	}
-	snprintf(ret_path + n, size - (size_t)n, "/src/agent/caisson-agent");
+	snprintf(ret_path + n, size - (size_t)n, "/%s", program);
 }
 
 static void send_init(int fd, const char *workspace)
@@ -48,10 +48,11 @@ static void send_init(int fd, const char *workspace)
 
 static int start_agent(const char *workspace)
 {
-	char path[4096];
+	char path[4096], search[4096];
 	int pair[2];
 
-	agent_path(path, sizeof path);
+	program_path("src/agent/caisson-agent", path, sizeof path);
+	program_path("caisson-search", search, sizeof search);
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
 	client_agent = fork();
 	if (client_agent == 0) {
@@ -64,6 +65,7 @@ static int start_agent(const char *workspace)
 		dup2(100, AGENT_FD_IN);
 		dup2(100, AGENT_FD_OUT);
 		close_range(AGENT_FD_END, ~0U, 0);
+		open(search, O_RDONLY); /* AGENT_FD_SEARCH, the lowest that is free */
 		execl(path, "caisson-agent", NULL);
 		_exit(127);
 	}

@@ -560,6 +560,57 @@ static void search(void)
 	leave();
 }
 
+/* ---- detached ------------------------------------------------------------------------------- */
+
+static void detached(void)
+{
+	csn_exec_request request = { .command = "echo one; echo two >&2; sleep 20",
+				     .detach = true,
+				     .tag = "server" };
+	csn_wait_request wait_it = { .tag = "server", .text = "one", .call.timeout_ms = 5000 };
+	csn_logs_request logs = { .tag = "server" };
+	csn_kill_request kill_it = { .tag = "server", .signal = 65 };
+	csn_exec_result *result;
+	csn_wait_result *waited;
+	csn_logs_result *log;
+	csn_ps_result *list;
+
+	sandbox = open_agent();
+	CHECK(csn_exec(sandbox, &request, &result, &err) == 0);
+	CHECK(result->detached && result->pid > 1);
+	csn_free(result);
+	CHECK(csn_wait(sandbox, &wait_it, &waited, &err) == 0);
+	CHECK(waited->reached && waited->running && !waited->timed_out);
+	CHECK_STR(waited->line.data, "one");
+	csn_free(waited);
+	CHECK(csn_ps(sandbox, NULL, &list, &err) == 0);
+	CHECK(list->count == 1 && list->commands[0].detached && list->commands[0].exit_code == -1);
+	CHECK_STR(list->commands[0].tag, "server");
+	CHECK_STR(list->commands[0].state, "running");
+	csn_free(list);
+	wait_it = (csn_wait_request){ .tag = "server", .call.timeout_ms = 100 };
+	CHECK(csn_wait(sandbox, &wait_it, &waited, &err) == 0);
+	CHECK(!waited->reached && waited->timed_out && waited->running);
+	csn_free(waited);
+	CHECK(csn_kill(sandbox, &kill_it, &err) == -CSN_INVALID);
+	kill_it.signal = 0;
+	CHECK(csn_kill(sandbox, &kill_it, &err) == 0);
+	wait_it.call.timeout_ms = 5000;
+	CHECK(csn_wait(sandbox, &wait_it, &waited, &err) == 0);
+	CHECK(waited->reached && !waited->running && waited->signal == SIGTERM);
+	csn_free(waited);
+	CHECK(csn_logs(sandbox, &logs, &log, &err) == 0);
+	CHECK_STR(log->output.data, "one\n");
+	CHECK_STR(log->errors.data, "two\n");
+	CHECK(log->bytes == 8 && log->cut_bytes == 0 && !log->running);
+	csn_free(log);
+	logs.tag = "nobody";
+	CHECK(csn_logs(sandbox, &logs, &log, &err) < 0);
+	printf("# %s: %s\n", csn_code_name(err.code), err.text);
+	CHECK(err.code == CSN_ENOENT);
+	csn_close(sandbox);
+}
+
 static const struct tap_test tests[] = {
 	{ "commands, their streams and endings", commands },
 	{ "requests that are refused", refused },
@@ -574,6 +625,7 @@ static const struct tap_test tests[] = {
 	{ "signals to nobody", signals },
 	{ "two threads that cancel each other", two_threads },
 	{ "a slow callback", slow_callback },
+	{ "detached", detached },
 	{ "lost at any time", lost_at_any_time },
 	{ "after a fork", after_a_fork },
 	{ "files", files },

@@ -400,6 +400,32 @@ static void test_changes(void)
 	csn_close(sandbox);
 }
 
+static void *lose_command(void *data)
+{
+	char request[4096];
+
+	(void)data;
+	CHECK(read(stream, request, sizeof request) > 0);
+	SAY("h\4w\6faileda\1w\4lostm\0\0\0\1x");
+	return NULL;
+}
+
+/* A command that is lost takes nothing else with it. */
+static void test_command_lost(void)
+{
+	csn_exec_request request = { .command = "x" };
+	csn_exec_result *result = NULL;
+	pthread_t thread;
+
+	open_scripted();
+	CHECK(pthread_create(&thread, NULL, lose_command, NULL) == 0);
+	CHECK(csn_exec(sandbox, &request, &result, &err) == -CSN_COMMAND_LOST && !result);
+	CHECK_STR(err.stage, "exec");
+	CHECK(csn_cancel(sandbox, csn_call_id(sandbox), &err) == 0);
+	pthread_join(thread, NULL);
+	csn_close(sandbox);
+}
+
 /* ---- silence -------------------------------------------------------------------------------- */
 
 static double now(void)
@@ -531,7 +557,7 @@ static void test_codes(void)
 		CHECK((int)code_of_name(name) == code);
 		named++;
 	}
-	CHECK(named == 43 + 8);
+	CHECK(named == 43 + 10);
 	CHECK(code_of_name("eworld") == CSN_EIO);
 	for (int error = 1; error < 134; error++)
 		CHECK(!str_is(csn_code_name((int)code_of_errno(error)), "unknown"));
@@ -555,6 +581,7 @@ static const struct tap_test tests[] = {
 	{ "versions, and a word at the start", test_versions },
 	{ "an account", test_account },
 	{ "changes", test_changes },
+	{ "a command is lost", test_command_lost },
 	{ "out of time", test_out_of_time },
 	{ "a monitor is started", test_open },
 	{ "a monitor that does not get ready", test_slow_open },
