@@ -56,7 +56,8 @@ struct backend_start {
 	const char *scratch_dir; /* host folder for scratch where the wall has no view of its own */
 	const char *run_root;    /* absolute; where walls may keep what many runs share, NULL */
 	const char *cow_dir;     /* absolute host folder for upper/ and work/, NULL without cow */
-	int agent_fd;            /* the agent's executable, opened O_PATH|O_CLOEXEC */
+	int agent_fd;            /* the agent's executable, opened O_RDONLY|O_CLOEXEC */
+	int search_fd;           /* that of its searches; -1: none */
 	bool has_tty;            /* the command will run on a terminal */
 	int clone_group;         /* directory for CLONE_INTO_CGROUP (v2), -1: none */
 	int agent_enter[3];      /* files to which a process writes "0" to enter the agent's */

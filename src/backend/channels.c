@@ -121,6 +121,7 @@ void channels_fill(const struct channels *channels, const struct plan *plan,
 	launch->workdir = "/";
 	launch->agent_argv = agent_argv;
 	launch->agent_fd = how->agent_fd;
+	launch->search_fd = how->search_fd;
 	launch->life_fd = channels->life;
 	launch->stream_fd = channels->stream;
 	launch->listeners_fd = channels->listeners;

@@ -185,6 +185,9 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
 
 /* Each runs one command and returns the exit status. cli_run is in run.c. */
 int cli_run(struct cli *cli);
+int cli_up(struct cli *cli);
+int cli_ps(struct cli *cli);
+int cli_down(struct cli *cli);
 int cli_doctor(struct cli *cli);
 int cli_policy_init(struct cli *cli);
 int cli_policy_set(struct cli *cli);

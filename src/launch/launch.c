@@ -27,7 +27,7 @@
 #include "os/sys.h"
 
 /* Kept ones wait above all places; no higher, since the caller may have few descriptors. */
-enum { AGENT_FD = AGENT_FD_END, ERROR_FD, KEPT_FDS, HIGH_FD = KEPT_FDS };
+enum { AGENT_FD = AGENT_FD_SEARCH + 1, ERROR_FD, KEPT_FDS, HIGH_FD = KEPT_FDS };
 
 static int await_maps(struct launch *launch, struct csn_error *err)
 {
@@ -249,6 +249,14 @@ static int try_to_regain(struct launch *launch, struct csn_error *err)
 	return r < 0 ? csn_fail(err, r, "regain", "%s still works after the drop", attempt) : 0;
 }
 
+/* Our own files lie outside the new root. */
+static int allow_ours(const struct launch *launch, int ruleset_fd, int fd)
+{
+	int r = landlock_allow(ruleset_fd, launch->landlock_abi, fd, LANDLOCK_READ);
+
+	return r == -EBADFD ? 0 : r; /* a sealed copy in memory: on no mount, so it needs no rule */
+}
+
 static int apply_landlock(struct launch *launch, struct csn_error *err)
 {
 	_cleanup_fd_ int ruleset_fd = -1;
@@ -259,10 +267,9 @@ static int apply_landlock(struct launch *launch, struct csn_error *err)
 	ruleset_fd = landlock_new(launch->landlock_abi, launch->landlock_tcp);
 	if (ruleset_fd < 0)
 		return csn_fail(err, ruleset_fd, "landlock", "cannot make a ruleset");
-	/* The agent's file lies outside the new root. */
-	r = landlock_allow(ruleset_fd, launch->landlock_abi, launch->agent_fd, LANDLOCK_READ);
-	if (r == -EBADFD) /* a sealed copy in memory: on no mount, so no rule is needed */
-		r = 0;
+	r = allow_ours(launch, ruleset_fd, launch->agent_fd);
+	if (r >= 0 && launch->search_fd >= 0)
+		r = allow_ours(launch, ruleset_fd, launch->search_fd);
 	for (size_t i = 0; r >= 0 && i < launch->rule_count; i++) {
 		const struct launch_rule *rule = &launch->rules[i];
 
@@ -294,17 +301,19 @@ static int arrange_fds(struct launch *launch, struct csn_error *err)
 				     enter[2],
 				     launch->tty_fds[0],
 				     launch->tty_fds[1],
+				     launch->search_fd,
 				     launch->agent_fd,
 				     launch->error_fd };
 	int kept[KEPT_FDS];
 
 	for (int i = 0; i < KEPT_FDS; i++) {
-		kept[i] = keep(from[i]);
-		if (kept[i] < 0)
+		kept[i] = i == AGENT_FD_SEARCH && from[i] < 0 ? -1 : keep(from[i]);
+		if (kept[i] < 0 && (i != AGENT_FD_SEARCH || from[i] >= 0))
 			return csn_fail(err, -errno, "fds", "cannot arrange descriptors: %m");
 	}
+	close(AGENT_FD_SEARCH); /* not open where there is none */
 	for (int i = 0; i < KEPT_FDS; i++)
-		if (dup3(kept[i], i, i >= AGENT_FD ? O_CLOEXEC : 0) < 0)
+		if (kept[i] >= 0 && dup3(kept[i], i, i >= AGENT_FD ? O_CLOEXEC : 0) < 0)
 			return csn_fail(err, -errno, "fds", "cannot arrange descriptors: %m");
 	launch->agent_fd = AGENT_FD;
 	launch->error_fd = ERROR_FD;
@@ -393,6 +402,7 @@ struct launch *launch_new(void)
 	if (!launch)
 		return NULL;
 	memset(launch, 0, offsetof(struct launch, rootfs));
+	launch->search_fd = -1;
 	rootfs_init(&launch->rootfs, 0);
 	return launch;
 }

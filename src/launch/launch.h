@@ -50,7 +50,8 @@ struct launch {
 	int cmd_enter[AGENT_FD_ENTER_COUNT];   /* the same of the commands' */
 	bool has_tty;                          /* make a terminal before files are restricted */
 	int tty_fds[2];                        /* its sides, by the step; -1: none */
-	int agent_fd;                          /* O_PATH; closed by exec */
+	int agent_fd;                          /* closed by exec */
+	int search_fd;                         /* stays open for the agent; -1: none */
 	int life_fd;                           /* end of file: the monitor is gone */
 	int sync_fd;                           /* one byte: the id maps are written */
 	int netns_fd;                          /* a net namespace comes here by os/pass.h */

@@ -1,6 +1,6 @@
 /*
- * The agent's executable. It is executed from a descriptor, so that no path inside the wall
- * leads to it. Rootless, a program inside has the caller's own uid: if that uid may write the
+ * The executables that go inside. They are executed from a descriptor, so that no path inside the
+ * wall leads to one. Rootless, a program inside has the caller's own uid: if that uid may write the
  * file (a build tree), a sandbox that found a way to it would change the next one's agent; a
  * sealed memfd is used then. tests/escape/agent_file.py
  */
@@ -24,10 +24,9 @@
 #endif
 
 /* Installed, and in the build folder. */
-static const char *const places[] = { "../libexec/caisson/caisson-agent", "caisson-agent",
-				      "../agent/caisson-agent" };
+static const char *const places[] = { "../libexec/caisson", ".", "../agent", "../search" };
 
-static int open_beside_us(void)
+static int open_beside_us(const char *name)
 {
 	char self[PATH_MAX], path[PATH_MAX + 64];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -42,7 +41,7 @@ static int open_beside_us(void)
 		return -ENOENT;
 	*slash = 0;
 	for (size_t i = 0; fd < 0 && i < sizeof places / sizeof *places; i++) {
-		snprintf(path, sizeof path, "%s/%s", self, places[i]);
+		snprintf(path, sizeof path, "%s/%s/%s", self, places[i], name);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
 	return fd < 0 ? -ENOENT : fd;
@@ -54,14 +53,14 @@ static bool is_writable_inside(const struct stat *st)
 	return geteuid() != 0 && (st->st_uid == geteuid() || (st->st_mode & 022));
 }
 
-static int copy_sealed(int from_fd, off_t size)
+static int copy_sealed(const char *name, int from_fd, off_t size)
 {
 	_cleanup_fd_ int fd = -1;
 	off_t done = 0;
 
-	fd = memfd_create("caisson-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
 	if (fd < 0 && errno == EINVAL)
-		fd = memfd_create("caisson-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
 	while (done < size) {
@@ -76,25 +75,26 @@ static int copy_sealed(int from_fd, off_t size)
 	return fd_take(&fd);
 }
 
-int agent_file_open(int *ret_fd, struct csn_error *err)
+int agent_file_open(const char *name, int *ret_fd, struct csn_error *err)
 {
-	_cleanup_fd_ int fd = open_beside_us();
+	_cleanup_fd_ int fd = open_beside_us(name);
 	struct stat st;
 
 	if (fd < 0)
 		return csn_fail(err, fd, "agent",
-				"caisson-agent is missing: it lies beside caisson in the build "
-				"folder, or in libexec/caisson after make install");
+				"%s is missing: it lies beside caisson in the build "
+				"folder, or in libexec/caisson after make install",
+				name);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return csn_fail(err, -EINVAL, "agent", "caisson-agent is not a regular file");
+		return csn_fail(err, -EINVAL, "agent", "%s is not a regular file", name);
 	if (is_writable_inside(&st)) {
-		int copy = copy_sealed(fd, st.st_size);
+		int copy = copy_sealed(name, fd, st.st_size);
 
 		if (copy < 0)
-			return csn_fail(
-				err, copy, "agent",
-				"cannot copy the agent into memory; if vm.memfd_noexec is 2, "
-				"install caisson (make install) or set it to 1");
+			return csn_fail(err, copy, "agent",
+					"cannot copy %s into memory; if vm.memfd_noexec is 2, "
+					"install caisson (make install) or set it to 1",
+					name);
 		*ret_fd = copy;
 		return 0;
 	}

@@ -10,7 +10,7 @@ enum { READ_SIZE = 256 << 10, OUT_MAX = 32 << 20, FRAME_QUOTA = 64 << 20 };
 
 void channel_init(struct channel *channel, int fd)
 {
-	*channel = (struct channel){ .fd = fd };
+	*channel = (struct channel){ .fd = fd, .side = FROM_AGENT };
 	buf_init(&channel->in, FRAME_MAX + READ_SIZE);
 	buf_init(&channel->out, OUT_MAX);
 }
@@ -57,15 +57,15 @@ int channel_flush(struct channel *channel)
 	return 0;
 }
 
-static int handle_one(const uint8_t *payload, size_t size, channel_fn handle, void *data,
-		      struct csn_error *err)
+static int handle_one(struct channel *channel, struct term_input payload, channel_fn handle,
+		      void *data, struct csn_error *err)
 {
 	_cleanup_arena_ struct arena arena;
 	struct term frame;
 	int r;
 
 	arena_init(&arena, FRAME_QUOTA);
-	r = frame_decode(&arena, (struct term_input){ payload, size }, FROM_AGENT, &frame, err);
+	r = frame_decode(&arena, payload, channel->side, &frame, err);
 	return r < 0 ? r : handle(data, r, frame.items, err);
 }
 
@@ -77,7 +77,7 @@ static int handle_frames(struct channel *channel, channel_fn handle, void *data,
 	int r;
 
 	while ((r = frame_peek(&channel->in, FRAME_MAX, &payload, &size, err)) > 0) {
-		r = handle_one(payload, size, handle, data, err);
+		r = handle_one(channel, (struct term_input){ payload, size }, handle, data, err);
 		if (r < 0)
 			return r;
 		buf_consume(&channel->in, 4 + size);

@@ -1,5 +1,5 @@
 /*
- * channel - frames to and from one agent, over a non-blocking stream
+ * channel - frames to and from one agent, or client, over a non-blocking stream
  *
  * Everything that arrives is hostile: an oversized, malformed or misplaced frame breaks the
  * channel for good, with a reason; the sandbox is then `lost`. Memory is bounded: at most one
@@ -10,10 +10,13 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "wire/emit.h"
+#include "wire/frame.h"
 #include "wire/term.h"
 
 struct channel {
 	int fd; /* borrowed from the wall */
+	enum frame_side
+		side; /* of who talks to us; FROM_AGENT unless changed after channel_init() */
 	struct buf in;
 	struct buf out;
 	bool is_broken;

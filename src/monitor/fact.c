@@ -255,3 +255,23 @@ json_t *fact_json(const struct fact *fact, const struct redactor *redactor)
 	}
 	return object;
 }
+
+void fact_timeout(struct fact *ret_fact, const char *clock, uint64_t limit_ms)
+{
+	char limit[32];
+
+	fact_init(ret_fact, FACT_TIMEOUT, SOURCE_CLOCK);
+	str_format_duration(limit_ms, limit, sizeof limit);
+	fact_print(ret_fact->rule, sizeof ret_fact->rule, "limits.%s: %s", clock, limit);
+	fact_print(ret_fact->detail.text, sizeof ret_fact->detail.text, "%s", clock);
+}
+
+void fact_output_limit(struct fact *ret_fact, uint64_t limit_bytes)
+{
+	char limit[32];
+
+	fact_init(ret_fact, FACT_OUTPUT_LIMIT, SOURCE_COUNTER);
+	str_format_size(limit_bytes, limit, sizeof limit);
+	fact_print(ret_fact->rule, sizeof ret_fact->rule, "limits.output");
+	fact_print(ret_fact->detail.text, sizeof ret_fact->detail.text, "limit %s", limit);
+}

@@ -98,6 +98,10 @@ void fact_init(struct fact *ret_fact, enum fact_event event, enum fact_source so
  */
 void fact_text(char *ret_text, size_t size, const void *data, size_t length);
 
+/* A clock of that name that ran out; a cap on output that was passed. */
+void fact_timeout(struct fact *ret_fact, const char *clock, uint64_t limit_ms);
+void fact_output_limit(struct fact *ret_fact, uint64_t limit_bytes);
+
 /* Formats into a text field of a fact; the result passes through fact_text(). */
 __attribute__((format(printf, 3, 4))) void fact_print(char *ret_text, size_t size,
 						      const char *format, ...);

@@ -371,12 +371,18 @@ static int start_wall(struct run *run)
 		.data_bytes = limits_data_bytes(&run->limits),
 		.has_tty = run->setup->tty_fd >= 0,
 	};
-	_cleanup_fd_ int agent_fd = -1;
-	int r = agent_file_open(&agent_fd, &run->error);
+	bool stays = !run->setup->argv && !run->setup->text;
+	_cleanup_fd_ int agent_fd = -1, search_fd = -1;
+	int r = agent_file_open("caisson-agent", &agent_fd, &run->error);
 
 	if (r < 0)
 		return r;
+	if (stays)
+		r = agent_file_open("caisson-search", &search_fd, &run->error);
+	if (r < 0)
+		return r;
 	how.agent_fd = agent_fd;
+	how.search_fd = search_fd;
 	how.clone_group = limits_clone_fd(&run->limits);
 	limits_enter_fds(&run->limits, how.agent_enter, how.cmd_enter);
 	r = run->backend->start(run->plan, &how, &run->wall, &run->error);

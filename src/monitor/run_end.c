@@ -84,18 +84,6 @@ void run_interrupt(struct run *run, int signal)
 	run->kill_at_ms = clock_now_ms() + INTERRUPT_MS;
 }
 
-static void add_timeout_fact(struct run *run, const char *clock, uint64_t limit_ms)
-{
-	struct fact fact;
-	char limit[32];
-
-	fact_init(&fact, FACT_TIMEOUT, SOURCE_CLOCK);
-	str_format_duration(limit_ms, limit, sizeof limit);
-	fact_print(fact.rule, sizeof fact.rule, "limits.%s: %s", clock, limit);
-	fact_print(fact.detail.text, sizeof fact.detail.text, "%s", clock);
-	violations_add(&run->violations, &fact);
-}
-
 struct deadline {
 	const char *clock;
 	uint64_t limit_ms;
@@ -148,10 +136,13 @@ static void end_for_limits(struct run *run)
 
 static void check_deadline(struct run *run, const struct deadline *deadline, uint64_t now_ms)
 {
+	struct fact fact;
+
 	if (run->ending != END_NONE || deadline->at_ms > now_ms)
 		return;
 	run->clock = deadline->clock;
-	add_timeout_fact(run, deadline->clock, deadline->limit_ms);
+	fact_timeout(&fact, deadline->clock, deadline->limit_ms);
+	violations_add(&run->violations, &fact);
 	run_end(run, END_TIMEOUT, run->is_executing);
 }
 

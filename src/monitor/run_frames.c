@@ -81,7 +81,7 @@ const char *run_profile(const struct run *run)
 }
 
 /* Limits of the command alone: the agent needs more descriptors than a strict plan leaves. */
-static void emit_limits(struct emit *emit, const struct plan_limits *limits)
+void run_emit_limits(struct emit *emit, const struct plan_limits *limits)
 {
 	bool has_files = limits->open_files != PLAN_UNLIMITED;
 
@@ -153,7 +153,7 @@ int run_send_call(struct run *run)
 	emit_int(&emit, RUN_REF);
 	emit_atom(&emit, "exec");
 	emit_map(&emit, (has_tty ? 9u : 6u) + (late_ms != PLAN_UNLIMITED));
-	emit_limits(&emit, &run->plan->limits);
+	run_emit_limits(&emit, &run->plan->limits);
 	emit_argv(&emit, setup);
 	emit_atom(&emit, "cwd");
 	emit_text(&emit, run->cwd);
@@ -348,18 +348,6 @@ static int on_failed(struct run *run, const struct term *items, struct csn_error
 	return 0;
 }
 
-static void add_output_fact(struct run *run)
-{
-	struct fact fact;
-	char limit[32];
-
-	str_format_size(run->plan->limits.output_bytes, limit, sizeof limit);
-	fact_init(&fact, FACT_OUTPUT_LIMIT, SOURCE_COUNTER);
-	fact_print(fact.rule, sizeof fact.rule, "limits.output");
-	fact_print(fact.detail.text, sizeof fact.detail.text, "limit %s", limit);
-	violations_add(&run->violations, &fact);
-}
-
 static int on_data(struct run *run, const struct term *items, struct csn_error *err)
 {
 	struct sink *sink = term_is_atom(&items[2], "stderr") ? &run->err : &run->out;
@@ -373,8 +361,11 @@ static int on_data(struct run *run, const struct term *items, struct csn_error *
 	if (run->ending == END_OUTPUT)
 		return 0;
 	if (size > left) {
+		struct fact fact;
+
 		size = (size_t)left;
-		add_output_fact(run);
+		fact_output_limit(&fact, run->plan->limits.output_bytes);
+		violations_add(&run->violations, &fact);
 		run_end(run, END_OUTPUT, false);
 	}
 	if (sink_add(sink, items[3].bytes.data, size) < 0)
@@ -452,7 +443,7 @@ static int receive_listener(int socket_fd, struct agent_listener *ret_listener, 
 	return credentials.pid > 0 ? 0 : -EBADMSG;
 }
 
-int run_fetch_listener(struct run *run, int *ret_listener)
+int run_fetch_listener(struct run *run, int *ret_listener, int64_t *ret_ref)
 {
 	_cleanup_fd_ int pidfd = -1;
 	struct agent_listener listener;
@@ -464,8 +455,6 @@ int run_fetch_listener(struct run *run, int *ret_listener)
 		run->wall.listeners = fd_close(run->wall.listeners);
 		return r;
 	}
-	if (r >= 0 && listener.ref != RUN_REF)
-		r = -EBADMSG;
 	if (r < 0)
 		return csn_fail(&run->error, r, "notify", "no listener was announced");
 	pidfd = sys_pidfd_open(pid);
@@ -477,6 +466,7 @@ int run_fetch_listener(struct run *run, int *ret_listener)
 				"container's filter",
 				errno_name(-r));
 	*ret_listener = r;
+	*ret_ref = listener.ref;
 	return 0;
 }
 
@@ -498,16 +488,16 @@ struct notify_setup run_notify_setup(struct run *run, struct violations *violati
 void run_take_listener(struct run *run)
 {
 	struct notify_setup setup;
-	const int64_t ref = RUN_REF;
+	int64_t ref = 0;
 	int listener = -1, r;
 
 	/* The command may be quicker than its agent's word that it is ready. */
 	watch_and_log(run);
 	setup = run_notify_setup(run, &run->violations);
-	r = run_fetch_listener(run, &listener);
+	r = run_fetch_listener(run, &listener, &ref);
 	if (r == -EPIPE)
 		return;
-	if (r >= 0 && run->has_listener) {
+	if (r >= 0 && (run->has_listener || ref != RUN_REF)) {
 		fd_close(listener);
 		r = csn_fail(&run->error, -EBADMSG, "notify",
 			     "a listener was announced out of turn");

@@ -148,12 +148,15 @@ void run_destroy(struct run *run);
 /* Queues {init, …}. 0 or a negative errno. */
 int run_send_init(struct run *run);
 
+/* A pair of a call's map: "limits" and those of one command. */
+void run_emit_limits(struct emit *emit, const struct plan_limits *limits);
+
 /* The syscall profile of this wall's commands, as the agent knows it. */
 const char *run_profile(const struct run *run);
 
-/* Takes the listener that a command announced: 0 and a descriptor; -EPIPE: the wall ended; else
- * with a sentence in run->error. */
-int run_fetch_listener(struct run *run, int *ret_listener);
+/* Takes the listener that a command announced: 0, a descriptor and its call; -EPIPE: the wall
+ * ended; else with a sentence in run->error. */
+int run_fetch_listener(struct run *run, int *ret_listener, int64_t *ret_ref);
 
 /* What the notifier needs for a command of this run. */
 struct notify_setup run_notify_setup(struct run *run, struct violations *violations);

@@ -408,7 +408,9 @@ static const struct frame_key exec_order[] = {
 static const struct frame_key exec_account[] = {
 	{ "reason", 'a', true, 0,
 	  "exited, signaled, timeout, memory, output, processes, scratch, violation, cancelled, "
-	  "lost, start_failed" },
+	  "lost, start_failed; detached: it goes on" },
+	{ "detached", 'B', false, 0, "the command goes on; the rest says nothing yet" },
+	{ "pid", 'i', false, INT32_MAX, "of a detached one, inside" },
 	{ "clock", 'a', false, 0, "of a timeout: startup, command, idle, budget" },
 	{ "exit_code", 'I', true, UINT8_MAX, "null when it did not exit by itself" },
 	{ "signal", 'I', true, SIGNAL_MAX, "that ended it, or null" },

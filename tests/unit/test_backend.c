@@ -262,7 +262,7 @@ static void limits_become_rlimits(void)
 {
 	static struct launch launch;
 	struct channels channels = { .stream = 40, .listeners = 41, .failure = 42, .life = 43 };
-	struct backend_start how = { .agent_fd = 44, .data_bytes = 1 << 30 };
+	struct backend_start how = { .agent_fd = 44, .search_fd = 45, .data_bytes = 1 << 30 };
 
 	start(TIER_AUTO, "any");
 	plan.limits.cpu_milli = 1500;
@@ -271,7 +271,7 @@ static void limits_become_rlimits(void)
 	CHECK(launch.cpu_count == 2); /* one and a half need two */
 	CHECK(has_limit(&launch, RLIMIT_CORE, 1) && has_limit(&launch, RLIMIT_DATA, 1 << 30));
 	CHECK(launch.stream_fd == 40 && launch.listeners_fd == 41 && launch.error_fd == 42);
-	CHECK(launch.life_fd == 43 && launch.agent_fd == 44);
+	CHECK(launch.life_fd == 43 && launch.agent_fd == 44 && launch.search_fd == 45);
 	launch = (struct launch){ 0 };
 	plan.limits.cpu_milli = plan.limits.open_files = how.data_bytes = PLAN_UNLIMITED;
 	channels_fill(&channels, &plan, &how, &launch);

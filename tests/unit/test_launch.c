@@ -286,6 +286,7 @@ static void descriptors(void)
 	launch.cmd_enter[0] = launch.cmd_enter[1] = launch.cmd_enter[2] = -1;
 	launch.tty_fds[0] = launch.tty_fds[1] = -1;
 	launch.agent_fd = fd;
+	launch.search_fd = -1;
 	launch.error_fd = 300;
 	CHECK(step("fds")->run(&launch, NULL) == 0);
 	CHECK(write(launch.error_fd, "", 0) == 0 && fcntl(launch.agent_fd, F_GETFD) == FD_CLOEXEC);
@@ -295,7 +296,8 @@ static void descriptors(void)
 		CHECK(is_null(i) && fcntl(i, F_GETFD) == 0);
 	CHECK(fcntl(AGENT_FD_LISTENERS, F_GETFD) == 0 && !is_null(AGENT_FD_LISTENERS));
 	CHECK(fstat(AGENT_FD_IN, &st) == 0 && S_ISSOCK(st.st_mode));
-	for (int i = AGENT_FD_END + 2; i < 1024; i++)
+	CHECK(fcntl(AGENT_FD_SEARCH, F_GETFD) < 0); /* not lent, so not open */
+	for (int i = AGENT_FD_SEARCH + 3; i < 1024; i++)
 		CHECK(fcntl(i, F_GETFD) < 0);
 }
 

@@ -159,9 +159,12 @@ static int prepare(const struct plan *plan, const struct backend_start *how, str
 		return r;
 	wall->skeleton = skeleton_use(&tree, &launch->rootfs);
 	r = channels_make(&start->channels, wall, true);
-	if (r < 0 || pipe2(start->sync, O_CLOEXEC) < 0 ||
-	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, start->netns) < 0)
-		return csn_fail(err, -EIO, "start", "cannot make channels to the sandbox: %m");
+	if (r >= 0 && (pipe2(start->sync, O_CLOEXEC) < 0 ||
+		       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, start->netns) < 0))
+		r = -errno;
+	if (r < 0)
+		return csn_fail(err, r, "start", "cannot make channels to the sandbox: %s",
+				strerror(-r));
 	channels_fill(&start->channels, plan, how, launch);
 	add_limits(plan, launch);
 	launch->is_loopback_up = plan->network == NETWORK_LOOPBACK;

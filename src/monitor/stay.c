@@ -1,0 +1,362 @@
+/*
+ * The life of a sandbox that stays; see stay.h. One poll loop: notifications before pumping, since
+ * a program that waits on one may hold what a client waits for. Nothing in here blocks.
+ */
+#include "monitor/stay.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "monitor/stay_private.h"
+
+enum slot {
+	SLOT_LISTENERS,
+	SLOT_STREAM,
+	SLOT_SIGNALS,
+	SLOT_WALL,
+	SLOT_OOM,
+	SLOT_LISTEN,
+	SLOT_FIXED
+};
+
+/* Fixed ones, then the listener and the timer of each call and each detached command, then the
+ * clients. */
+enum {
+	STAY_NOTIFIERS = STAY_CALLS + STAY_DETACHED,
+	SLOT_NOTIFY = SLOT_FIXED,
+	SLOT_TIMER = SLOT_NOTIFY + STAY_NOTIFIERS,
+	SLOT_CLIENT = SLOT_TIMER + STAY_NOTIFIERS,
+	SLOT_COUNT = SLOT_CLIENT + STAY_CLIENTS
+};
+
+void stay_up(struct stay *stay)
+{
+	struct run *run = &stay->run;
+	struct csn_error fine = { 0 };
+
+	stay->is_up = run->is_ready = run->is_executing = true;
+	run->phase_us[PHASE_READY] = run_elapsed_us(run, clock_now_us());
+	limits_watch(&run->limits, run->wall.pid, run->scratch_dir[0] ? run->scratch_dir : NULL);
+	run_log_lockdown(run);
+	stay->heard_ms = clock_now_ms();
+	if (stay->setup->owner_fd >= 0)
+		stay_client_add(stay, stay->setup->owner_fd)->is_owner = true;
+	stay->setup->tell(stay->setup->data, &fine);
+}
+
+/* ---- facts about the sandbox as a whole --------------------------------------------------------
+ */
+
+/* A limit of all commands together: each that runs is told. */
+static void share_facts(struct stay *stay, size_t from)
+{
+	for (size_t i = from; i < stay->run.violations.count; i++) {
+		const struct fact *fact = &stay->run.violations.facts[i];
+
+		for (size_t c = 0; c < STAY_CALLS; c++) {
+			struct stay_exec *exec = stay->calls[c].exec;
+
+			if (!exec)
+				continue;
+			exec->violations.on_new = NULL; /* it is in the log already */
+			violations_add(&exec->violations, fact);
+			exec->violations.on_new = run_log_violation;
+		}
+	}
+}
+
+static void end_execs(struct stay *stay, enum ending ending)
+{
+	for (size_t i = 0; i < STAY_CALLS; i++)
+		if (stay->calls[i].exec)
+			stay_exec_end(stay, &stay->calls[i], ending, false);
+}
+
+static bool has_exec(const struct stay *stay)
+{
+	for (size_t i = 0; i < STAY_CALLS; i++)
+		if (stay->calls[i].exec)
+			return true;
+	return stay_has_detached(stay);
+}
+
+/* Only while something runs: a sandbox that waits costs no processor time. */
+static uint64_t look_at_limits(struct stay *stay, uint64_t now_ms)
+{
+	struct run *run = &stay->run;
+	size_t before = run->violations.count;
+
+	if (!stay->is_up || !has_exec(stay))
+		return CLOCK_NEVER;
+	if (limits_tick(&run->limits, run->wall.pid, now_ms, &run->violations) == LIMITS_MEMORY)
+		end_execs(stay, END_MEMORY);
+	share_facts(stay, before);
+	return run->limits.next_tick_ms;
+}
+
+static void on_oom(struct stay *stay)
+{
+	struct run *run = &stay->run;
+	struct cgroup_usage usage;
+
+	cgroup_oom_ack(run->limits.oom_fd);
+	if (cgroup_read(&run->limits.group, &usage) < 0 || usage.oom_kills == CGROUP_UNKNOWN ||
+	    usage.oom_kills <= stay->oom_kills)
+		return;
+	stay->oom_kills = usage.oom_kills;
+	end_execs(stay, END_MEMORY);
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------
+ */
+
+static void fill(struct stay *stay, struct pollfd *fds)
+{
+	struct run *run = &stay->run;
+
+	for (int i = 0; i < SLOT_COUNT; i++)
+		fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	fds[SLOT_LISTENERS].fd = run->wall.listeners;
+	fds[SLOT_STREAM].fd = run->channel.is_ended ? -1 : run->wall.stream;
+	fds[SLOT_STREAM].events |= channel_wants_out(&run->channel) ? POLLOUT : 0;
+	fds[SLOT_SIGNALS].fd = run->signal_fd;
+	fds[SLOT_WALL].fd = run->wall.pidfd;
+	fds[SLOT_OOM] = (struct pollfd){ run->limits.oom_fd, run->limits.oom_events, 0 };
+	fds[SLOT_LISTEN].fd = stay->is_up ? stay->setup->listen_fd : -1;
+	for (int i = 0; i < STAY_NOTIFIERS; i++) {
+		const struct stay_exec *exec =
+			i < STAY_CALLS ? stay->calls[i].exec : stay->detached[i - STAY_CALLS];
+
+		fds[SLOT_NOTIFY + i].fd = exec && exec->notify ? notify_fd(exec->notify) : -1;
+		fds[SLOT_TIMER + i].fd = exec && exec->notify ? notify_timer_fd(exec->notify) : -1;
+	}
+	for (int i = 0; i < STAY_CLIENTS; i++) {
+		const struct channel *channel = &stay->clients[i].channel;
+
+		fds[SLOT_CLIENT + i].fd = channel->fd;
+		fds[SLOT_CLIENT + i].events |= channel_wants_out(channel) ? POLLOUT : 0;
+	}
+}
+
+static void on_stream(struct stay *stay, short events)
+{
+	struct run *run = &stay->run;
+
+	if (!(events & (POLLIN | POLLHUP | POLLERR)))
+		return;
+	if (channel_read(&run->channel, stay_handle_frame, stay, &run->error) < 0)
+		run_lose(run);
+}
+
+static void on_signals(struct stay *stay)
+{
+	struct signalfd_siginfo info;
+
+	while (read(stay->run.signal_fd, &info, sizeof info) == sizeof info)
+		if (info.ssi_signo != SIGWINCH) {
+			stay->run.end_signal = (int)info.ssi_signo;
+			stay->is_over = true;
+		}
+}
+
+static void on_fixed(struct stay *stay, enum slot slot, short events)
+{
+	if (slot == SLOT_LISTENERS && events & POLLIN)
+		stay_exec_take_listener(stay);
+	else if (slot == SLOT_LISTENERS)
+		stay->run.wall.listeners = fd_close(stay->run.wall.listeners);
+	else if (slot == SLOT_STREAM)
+		on_stream(stay, events);
+	else if (slot == SLOT_SIGNALS)
+		on_signals(stay);
+	else if (slot == SLOT_WALL)
+		stay->run.is_wall_over = true;
+	else if (slot == SLOT_OOM)
+		on_oom(stay);
+	else
+		stay_accept(stay);
+}
+
+/* Before all else: a program that waits for an answer may hold what a client waits for. */
+static void dispatch_notifiers(struct stay *stay, const struct pollfd *fds)
+{
+	for (int i = 0; i < STAY_NOTIFIERS; i++) {
+		struct stay_call *call = i < STAY_CALLS ? &stay->calls[i] : NULL;
+
+		if (!fds[SLOT_NOTIFY + i].revents && !fds[SLOT_TIMER + i].revents)
+			continue;
+		if (!call)
+			stay_detached_notified(stay, (size_t)(i - STAY_CALLS));
+		else if (call->exec && call->exec->notify)
+			stay_exec_notified(stay, call);
+	}
+}
+
+static void dispatch(struct stay *stay, const struct pollfd *fds)
+{
+	dispatch_notifiers(stay, fds);
+	for (int i = 0; i < SLOT_FIXED; i++)
+		if (fds[i].fd >= 0 && fds[i].revents)
+			on_fixed(stay, (enum slot)i, fds[i].revents);
+	for (int i = 0; i < STAY_CLIENTS; i++) {
+		const struct pollfd *fd = &fds[SLOT_CLIENT + i];
+
+		if (fd->fd >= 0 && fd->revents && stay->clients[i].channel.fd == fd->fd)
+			stay_client_ready(stay, &stay->clients[i], fd->revents);
+	}
+}
+
+/* ---- clocks ------------------------------------------------------------------------------------
+ */
+
+static uint64_t idle_ms(const struct stay *stay)
+{
+	uint64_t ms = stay->run.plan->limits.idle_ms;
+
+	return ms ? ms : STAY_IDLE_MS;
+}
+
+/* A file verb whose time is up is answered now; what the agent says later is dropped. */
+static void end_late(struct stay *stay, struct stay_call *call)
+{
+	stay_call_cancel(stay, call);
+	if (call->client)
+		stay_refuse(call->client, call->client_ref, "etimedout",
+			    "the call was not done in time");
+	stay_call_forget(call);
+}
+
+static uint64_t look_at_calls(struct stay *stay, uint64_t now_ms)
+{
+	uint64_t next = CLOCK_NEVER;
+
+	for (size_t i = 0; i < STAY_CALLS; i++) {
+		struct stay_call *call = &stay->calls[i];
+		uint64_t at = call->end_at_ms;
+
+		if (!call->ref)
+			continue;
+		if (call->exec)
+			at = stay_exec_clock(stay, call, now_ms);
+		else if (at <= now_ms)
+			end_late(stay, call);
+		next = at < next ? at : next;
+	}
+	return next;
+}
+
+/* How long the sandbox itself may be silent, or may take to start. */
+static uint64_t look_at_life(struct stay *stay, uint64_t now_ms)
+{
+	struct run *run = &stay->run;
+	uint64_t limit = stay->is_up ? idle_ms(stay) : run->plan->limits.startup_ms;
+	uint64_t from = stay->is_up ? stay->heard_ms : run->started_us / 1000;
+	uint64_t at = limit == PLAN_UNLIMITED ? CLOCK_NEVER : from + limit;
+
+	if (stay->is_up && has_exec(stay) && !stay_has_detached(stay))
+		return CLOCK_NEVER; /* who waits for a command is not silent */
+	if (at > now_ms)
+		return at;
+	run->clock = stay->is_up ? "idle" : "startup";
+	run->ending = END_TIMEOUT;
+	stay->is_over = true;
+	return CLOCK_NEVER;
+}
+
+static int look_at_clocks(struct stay *stay)
+{
+	uint64_t now_ms = clock_now_ms();
+	uint64_t next = look_at_calls(stay, now_ms), other = look_at_limits(stay, now_ms);
+
+	next = other < next ? other : next;
+	other = look_at_life(stay, now_ms);
+	next = other < next ? other : next;
+	if (next == CLOCK_NEVER)
+		return -1;
+	return next <= now_ms ? 0 : next - now_ms > 60000 ? 60000 : (int)(next - now_ms);
+}
+
+static bool is_over(const struct stay *stay)
+{
+	const struct run *run = &stay->run;
+
+	return stay->is_over || run->is_killed || run->channel.is_broken || run->channel.is_ended ||
+	       run->is_wall_over;
+}
+
+static void loop(struct stay *stay)
+{
+	struct pollfd fds[SLOT_COUNT];
+
+	while (!is_over(stay)) {
+		int wait_ms = look_at_clocks(stay);
+
+		stay_clients_turn(stay);
+		channel_flush(&stay->run.channel);
+		if (is_over(stay))
+			break;
+		fill(stay, fds);
+		if (poll(fds, SLOT_COUNT, wait_ms) > 0)
+			dispatch(stay, fds);
+	}
+}
+
+/* ---- from the start to the end -----------------------------------------------------------------
+ */
+
+static struct stay *stay_new(const struct stay_setup *setup)
+{
+	struct stay *stay = calloc(1, sizeof *stay);
+
+	if (!stay)
+		return NULL;
+	stay->setup = setup;
+	for (size_t i = 0; i < STAY_CLIENTS; i++)
+		stay->clients[i].channel.fd = -1;
+	run_init(&stay->run, &setup->run);
+	return stay;
+}
+
+/* Somebody asked for it, or the wall went by itself. */
+static void settle(struct stay *stay)
+{
+	struct run *run = &stay->run;
+
+	if (run->ending == END_NONE && stay->is_over)
+		run->ending = END_CANCELLED;
+	if (run->ending == END_NONE && stay->is_up)
+		run->ending = END_LOST;
+}
+
+int stay_execute(const struct stay_setup *setup, struct run_outcome *ret_outcome)
+{
+	struct stay *stay = stay_new(setup);
+	int r;
+
+	if (!stay)
+		return -ENOMEM;
+	if (run_begin(&stay->run) >= 0)
+		loop(stay);
+	else
+		stay->run.ending = END_START_FAILED;
+	settle(stay);
+	for (size_t i = 0; i < STAY_CALLS; i++)
+		if (stay->calls[i].ref)
+			stay_call_free(&stay->calls[i]);
+	for (size_t i = 0; i < STAY_DETACHED; i++)
+		stay_exec_free(stay->detached[i]);
+	r = run_account(&stay->run, ret_outcome);
+	stay_clients_done(stay, ending_name(stay->run.ending));
+	if (!stay->is_up)
+		setup->tell(setup->data, &ret_outcome->error);
+	free(stay);
+	return r;
+}

@@ -1,0 +1,31 @@
+/*
+ * stay - a sandbox that outlives a command: one monitor, one agent, many calls
+ *
+ *   client ─┐                                        ┌─ exec
+ *   client ─┼─ frames, a Unix socket ── monitor ── frames ── agent ─┼─ read, write, grep …
+ *   owner  ─┘   (peer: our own uid)     │            └─ detached commands
+ *                                       └─ deadlines, limits, listeners, the record
+ *
+ * Clients speak the agent's own protocol (docs/protocol.md): {call, …} goes through after it was
+ * checked and completed (environment, limits, profile, deadline), what the agent says comes back
+ * under the client's Ref. Nothing blocks: a client that reads slowly holds up its own calls only.
+ *
+ * Ends: {stop} from a client, a signal, the owner's end of stream, silence for as long as the
+ * `idle` clock, or the wall's end. All that run.c makes is then accounted for and removed.
+ */
+#pragma once
+
+#include "monitor/run.h"
+
+struct stay_setup {
+	struct run_setup run; /* without a command: argv and text NULL, descriptors -1 */
+	int listen_fd;        /* a listening Unix socket, borrowed; -1: none */
+	int owner_fd; /* a connected stream whose end is the sandbox's, borrowed; -1: none */
+	/* Told once: err.code 0 when the agent is ready, else why there is no sandbox. */
+	void (*tell)(void *data, const struct csn_error *err);
+	void *data;
+};
+
+/* Until it ends. 0 when a result exists, whatever it says; a negative errno only when out of
+ * memory. */
+int stay_execute(const struct stay_setup *setup, struct run_outcome *ret_outcome);

@@ -1,0 +1,407 @@
+/*
+ * Calls under way. A client's Ref becomes one of ours towards the agent, so that two clients may
+ * use the same; everything else of a file verb's frames goes through as it came, checked against
+ * the verb's table in both directions. No line here knows which wall it is.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "monitor/stay_private.h"
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+struct stay_call *stay_call_find(struct stay *stay, int64_t ref)
+{
+	for (size_t i = 0; ref && i < STAY_CALLS; i++)
+		if (stay->calls[i].ref == ref)
+			return &stay->calls[i];
+	return NULL;
+}
+
+static struct stay_call *find_of(struct stay *stay, const struct stay_client *client,
+				 int64_t client_ref)
+{
+	for (size_t i = 0; i < STAY_CALLS; i++) {
+		struct stay_call *call = &stay->calls[i];
+
+		if (call->ref && call->client == client && call->client_ref == client_ref)
+			return call;
+	}
+	return NULL;
+}
+
+static struct stay_call *find_free(struct stay *stay)
+{
+	for (size_t i = 0; i < STAY_CALLS; i++)
+		if (!stay->calls[i].ref)
+			return &stay->calls[i];
+	return NULL;
+}
+
+void stay_call_forget(struct stay_call *call)
+{
+	if (call->client)
+		call->client->calls--;
+	call->client = NULL;
+	call->end_at_ms = CLOCK_NEVER;
+}
+
+void stay_call_free(struct stay_call *call)
+{
+	stay_call_forget(call);
+	stay_exec_free(call->exec);
+	*call = (struct stay_call){ 0 };
+}
+
+/* ---- to the agent ---------------------------------------------------------------------------- */
+
+/* {name, Ref} or {name, Ref, value} */
+static void send_number(struct stay *stay, const struct stay_call *call, const char *name,
+			int64_t value)
+{
+	struct emit emit = channel_frame(&stay->run.channel);
+
+	emit_tuple(&emit, value < 0 ? 2 : 3);
+	emit_atom(&emit, name);
+	emit_int(&emit, call->ref);
+	if (value >= 0)
+		emit_int(&emit, value);
+	channel_send(&stay->run.channel, &emit);
+}
+
+void stay_call_cancel(struct stay *stay, const struct stay_call *call)
+{
+	send_number(stay, call, "cancel", -1);
+}
+
+void stay_call_signal(struct stay *stay, const struct stay_call *call, int signal)
+{
+	send_number(stay, call, "signal", signal);
+}
+
+static int forward_call(struct stay *stay, const struct stay_call *call, const struct term *items)
+{
+	struct emit emit = channel_frame(&stay->run.channel);
+
+	emit_tuple(&emit, 4);
+	emit_atom(&emit, "call");
+	emit_int(&emit, call->ref);
+	emit_term(&emit, &items[2]);
+	emit_term(&emit, &items[3]);
+	return channel_send(&stay->run.channel, &emit);
+}
+
+/* ---- from a client --------------------------------------------------------------------------- */
+
+/* What a client may ask of a verb: for some other than what we ask of the agent. */
+static const struct frame_key *args_of(const struct frame_verb *verb)
+{
+	for (size_t i = 0; i < frame_client_verb_count; i++)
+		if (str_is(frame_client_verbs[i].name, verb->name))
+			return frame_client_verbs[i].args;
+	return verb->args;
+}
+
+/* Why a call cannot be taken, NULL: it can. */
+static const char *refusal(struct stay *stay, const struct stay_client *client,
+			   const struct term *items, const struct frame_verb *verb,
+			   struct csn_error *err)
+{
+	if (!verb || !(stay->verbs >> (verb - frame_verbs) & 1)) {
+		csn_fail(err, -EOPNOTSUPP, "call", "this sandbox does not have that verb");
+		return "not_supported";
+	}
+	if (find_of(stay, client, items[1].integer)) {
+		csn_fail(err, -EINVAL, "call", "this Ref is in use");
+		return "invalid";
+	}
+	if (client->calls >= STAY_CLIENT_CALLS || !find_free(stay)) {
+		csn_fail(err, -EAGAIN, "call", "too many calls at once: at most %d of one client",
+			 STAY_CLIENT_CALLS);
+		return "eagain";
+	}
+	return frame_check_map(args_of(verb), &items[3], err) < 0 ? "invalid" : NULL;
+}
+
+/* What waits for as long as it is asked to. */
+static bool is_patient(const struct frame_verb *verb)
+{
+	return str_is(verb->name, "wait") || str_is(verb->name, "logs");
+}
+
+/* Later than the agent's own clock, where it keeps one. */
+static uint64_t deadline_of(const struct frame_verb *verb, const struct term *map)
+{
+	enum { LATER_MS = 2000 };
+	const struct term *own = term_get(map, "timeout_ms");
+	uint64_t ms = own && own->integer > 0 ? (uint64_t)own->integer : STAY_VERB_MS;
+
+	return is_patient(verb) ? CLOCK_NEVER : clock_now_ms() + ms + LATER_MS;
+}
+
+int stay_call_new(struct stay *stay, struct stay_client *client, const struct term *items)
+{
+	const struct frame_verb *verb = frame_find_verb(&items[2]);
+	struct csn_error err = { 0 };
+	const char *reason = refusal(stay, client, items, verb, &err);
+	struct stay_call *call;
+	int r;
+
+	if (reason) {
+		stay_refuse(client, items[1].integer, reason, err.text);
+		return 0;
+	}
+	call = find_free(stay);
+	*call = (struct stay_call){ .ref = ++stay->last_ref,
+				    .client_ref = items[1].integer,
+				    .client = client,
+				    .verb = verb,
+				    .end_at_ms = deadline_of(verb, &items[3]),
+				    .window = RUN_WINDOW,
+				    .input_window = RUN_WINDOW };
+	client->calls++;
+	if (str_is(verb->name, "exec"))
+		r = stay_exec_start(stay, call, &items[3], &err);
+	else
+		r = forward_call(stay, call, items);
+	if (r >= 0)
+		return 0;
+	stay_refuse(client, call->client_ref, err.code ? "invalid" : "enomem",
+		    err.code ? err.text
+			     : "the call does not fit into what the agent has yet to read");
+	stay_call_free(call);
+	return 0;
+}
+
+/* Input goes through as far as the agent opened its window; who sends more is not to be trusted
+ * with our memory. */
+static int pass_data(struct stay *stay, struct stay_call *call, const struct term *items)
+{
+	size_t size = items[3].type == TERM_BINARY ? items[3].bytes.size : 0;
+	struct emit emit;
+
+	call->input_window -= (int64_t)size;
+	if (call->input_window < 0)
+		return -EBADMSG;
+	emit = channel_frame(&stay->run.channel);
+	emit_tuple(&emit, 4);
+	emit_atom(&emit, "data");
+	emit_int(&emit, call->ref);
+	emit_atom(&emit, "stdin");
+	emit_term(&emit, &items[3]);
+	return channel_send(&stay->run.channel, &emit);
+}
+
+static void open_window(struct stay *stay, struct stay_call *call, int64_t bytes)
+{
+	int64_t room = RUN_WINDOW - call->window;
+
+	bytes = bytes < room ? bytes : room;
+	if (bytes <= 0)
+		return;
+	call->window += bytes;
+	send_number(stay, call, "window", bytes);
+}
+
+static int pass_window(struct stay *stay, struct stay_call *call, const struct term *items)
+{
+	open_window(stay, call, items[2].integer);
+	return 0;
+}
+
+static int pass_signal(struct stay *stay, struct stay_call *call, const struct term *items)
+{
+	stay_call_signal(stay, call, (int)items[2].integer);
+	return 0;
+}
+
+static int pass_resize(struct stay *stay, struct stay_call *call, const struct term *items)
+{
+	struct emit emit = channel_frame(&stay->run.channel);
+
+	emit_tuple(&emit, 4);
+	emit_atom(&emit, "resize");
+	emit_int(&emit, call->ref);
+	emit_int(&emit, items[2].integer);
+	emit_int(&emit, items[3].integer);
+	return channel_send(&stay->run.channel, &emit);
+}
+
+static int pass_cancel(struct stay *stay, struct stay_call *call, const struct term *items)
+{
+	(void)items;
+	if (call->exec)
+		stay_exec_end(stay, call, END_CANCELLED, false);
+	else
+		stay_call_cancel(stay, call);
+	return 0;
+}
+
+typedef int (*client_handler)(struct stay *stay, struct stay_call *call, const struct term *items);
+
+static const client_handler passes[] = {
+	[FRAME_DATA_IN] = pass_data,  [FRAME_WINDOW_IN] = pass_window, [FRAME_SIGNAL] = pass_signal,
+	[FRAME_RESIZE] = pass_resize, [FRAME_CANCEL] = pass_cancel,
+};
+
+int stay_call_pass(struct stay *stay, struct stay_client *client, int index,
+		   const struct term *items)
+{
+	struct stay_call *call;
+
+	if (index < 0 || (size_t)index >= ARRAY_SIZE(passes) || !passes[index])
+		return -EBADMSG;
+	call = find_of(stay, client, items[1].integer);
+	return call ? passes[index](stay, call, items) : 0; /* it crossed the call's reply */
+}
+
+/* ---- from the agent -------------------------------------------------------------------------- */
+
+static int out_of_turn(struct csn_error *err, const char *what)
+{
+	return csn_fail(err, -EBADMSG, "wire", "the agent sent %s out of turn", what);
+}
+
+static int on_ready(struct stay *stay, const struct term *items, struct csn_error *err)
+{
+	const struct term *verbs = term_get(&items[1], "verbs");
+
+	if (stay->is_up)
+		return out_of_turn(err, "ready");
+	for (size_t i = 0; verbs && i < verbs->count; i++) {
+		const struct frame_verb *verb = frame_find_verb(&verbs->items[i]);
+
+		if (verb)
+			stay->verbs |= UINT64_C(1) << (verb - frame_verbs);
+	}
+	stay_up(stay);
+	return 0;
+}
+
+static void forward_reply(struct stay_call *call, const struct term *map)
+{
+	struct emit emit = channel_frame(&call->client->channel);
+
+	emit_tuple(&emit, 3);
+	emit_atom(&emit, "reply");
+	emit_int(&emit, call->client_ref);
+	emit_term(&emit, map);
+	if (channel_send(&call->client->channel, &emit) < 0)
+		call->client->is_gone = true;
+}
+
+static int on_reply(struct stay *stay, const struct term *items, struct csn_error *err)
+{
+	struct stay_call *call = stay_call_find(stay, items[1].integer);
+
+	if (!call)
+		return out_of_turn(err, "a reply");
+	if (frame_check_map(call->verb->result, &items[2], err) < 0)
+		return -EBADMSG;
+	if (call->exec)
+		stay_exec_reply(stay, call, &items[2]);
+	else if (call->client)
+		forward_reply(call, &items[2]);
+	stay_call_free(call);
+	return 0;
+}
+
+static int on_failed(struct stay *stay, const struct term *items, struct csn_error *err)
+{
+	struct stay_call *call = stay_call_find(stay, items[1].integer);
+	struct emit emit;
+
+	if (!call)
+		return out_of_turn(err, "a failure");
+	if (call->client) {
+		emit = channel_frame(&call->client->channel);
+		emit_tuple(&emit, 4);
+		emit_atom(&emit, "failed");
+		emit_int(&emit, call->client_ref);
+		emit_term(&emit, &items[2]);
+		emit_term(&emit, &items[3]);
+		if (channel_send(&call->client->channel, &emit) < 0)
+			call->client->is_gone = true;
+	}
+	stay_call_free(call);
+	return 0;
+}
+
+static int on_data(struct stay *stay, const struct term *items, struct csn_error *err)
+{
+	struct stay_call *call = stay_call_find(stay, items[1].integer);
+	size_t size = items[3].bytes.size;
+	struct emit emit;
+
+	if (!call)
+		return out_of_turn(err, "data");
+	call->window -= (int64_t)size;
+	if (call->window < 0)
+		return csn_fail(err, -EBADMSG, "wire", "the agent overran its window");
+	if (call->exec && !stay_exec_count(stay, call, term_is_atom(&items[2], "stderr"), size))
+		return 0;
+	if (!call->client) { /* nobody reads; what comes is not to stop the command's end */
+		open_window(stay, call, (int64_t)size);
+		return 0;
+	}
+	emit = channel_frame(&call->client->channel);
+	emit_tuple(&emit, 4);
+	emit_atom(&emit, "data");
+	emit_int(&emit, call->client_ref);
+	emit_term(&emit, &items[2]);
+	emit_term(&emit, &items[3]);
+	if (channel_send(&call->client->channel, &emit) < 0)
+		call->client->is_gone = true;
+	return 0;
+}
+
+static int on_window(struct stay *stay, const struct term *items, struct csn_error *err)
+{
+	struct stay_call *call = stay_call_find(stay, items[1].integer);
+	struct emit emit;
+
+	if (!call || !call->client)
+		return call ? 0 : out_of_turn(err, "a window");
+	call->input_window += items[2].integer;
+	emit = channel_frame(&call->client->channel);
+	emit_tuple(&emit, 3);
+	emit_atom(&emit, "window");
+	emit_int(&emit, call->client_ref);
+	emit_int(&emit, items[2].integer);
+	if (channel_send(&call->client->channel, &emit) < 0)
+		call->client->is_gone = true;
+	return 0;
+}
+
+static int on_ignored(struct stay *stay, const struct term *items, struct csn_error *err)
+{
+	(void)stay;
+	(void)items;
+	(void)err;
+	return 0;
+}
+
+typedef int (*agent_handler)(struct stay *stay, const struct term *items, struct csn_error *err);
+
+static const agent_handler handlers[] = {
+	[FRAME_READY] = on_ready,
+	[FRAME_REPLY] = on_reply,
+	[FRAME_FAILED] = on_failed,
+	[FRAME_DATA_OUT] = on_data,
+	[FRAME_WINDOW_OUT] = on_window,
+	[FRAME_FACT] = on_ignored, /* our agent sends none: what it saw is not ours to believe */
+	[FRAME_BYE] = on_ignored,
+};
+
+int stay_handle_frame(void *data, int index, const struct term *items, struct csn_error *err)
+{
+	struct stay *stay = data;
+
+	if (index < 0 || (size_t)index >= ARRAY_SIZE(handlers) || !handlers[index])
+		return out_of_turn(err, "a message of ours");
+	if (!stay->is_up && index != FRAME_READY)
+		return out_of_turn(err, "a message before it was ready");
+	return handlers[index](stay, items, err);
+}

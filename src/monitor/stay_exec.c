@@ -1,0 +1,430 @@
+/*
+ * What an exec needs beyond its frame. The client says what to run; environment, limits, profile
+ * and deadline are the plan's. Each has its own listener, its own list of facts, its own end, and
+ * its reply is an account: why it ended, what it used, what it tried.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "monitor/stay_private.h"
+
+/* ---- the call ----------------------------------------------------------------------------------
+ */
+
+/* What goes through as the client wrote it. */
+static const char *const passed_keys[] = { "argv", "command", "cwd",    "stdin", "tty",
+					   "rows", "cols",    "detach", "tag" };
+
+static bool is_true(const struct term *map, const char *key)
+{
+	const struct term *term = term_get(map, key);
+
+	return term && term_is_atom(term, "true");
+}
+
+static bool has_name(const struct term *env, const char *item)
+{
+	size_t n = strcspn(item, "=");
+
+	for (size_t i = 0; env && i < env->count / 2; i++) {
+		const struct term *name = &env->items[2 * i];
+
+		if (name->bytes.size == n && memcmp(name->bytes.data, item, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The sandbox's environment, and over it what this call sets. */
+static void emit_env(struct emit *emit, char *const *own, const struct term *env)
+{
+	uint32_t count = env ? (uint32_t)env->count / 2 : 0;
+
+	for (char *const *item = own; *item; item++)
+		count += !has_name(env, *item);
+	emit_map(emit, count);
+	for (char *const *item = own; *item; item++) {
+		size_t n = strcspn(*item, "=");
+
+		if (has_name(env, *item))
+			continue;
+		emit_binary(emit, *item, n);
+		emit_text(emit, *item + n + 1);
+	}
+	for (size_t i = 0; env && i < env->count; i++)
+		emit_term(emit, &env->items[i]);
+}
+
+static int queue(struct stay *stay, const struct stay_call *call, const struct term *map)
+{
+	struct emit emit = channel_frame(&stay->run.channel);
+	uint32_t count = 2;
+
+	for (size_t i = 0; i < ARRAY_SIZE(passed_keys); i++)
+		count += term_get(map, passed_keys[i]) != NULL;
+	emit_tuple(&emit, 4);
+	emit_atom(&emit, "call");
+	emit_int(&emit, call->ref);
+	emit_atom(&emit, "exec");
+	emit_map(&emit, count);
+	for (size_t i = 0; i < ARRAY_SIZE(passed_keys); i++) {
+		const struct term *value = term_get(map, passed_keys[i]);
+
+		if (!value)
+			continue;
+		emit_atom(&emit, passed_keys[i]);
+		emit_term(&emit, value);
+	}
+	emit_atom(&emit, "env");
+	emit_env(&emit, stay->run.env, term_get(map, "env"));
+	run_emit_limits(&emit, &stay->run.plan->limits);
+	return channel_send(&stay->run.channel, &emit);
+}
+
+/* What a call's variables hold is as secret as what the sandbox was given. */
+static void know_secrets(struct stay *stay, const struct term *env)
+{
+	char name[256], value[4096];
+
+	for (size_t i = 0; env && i < env->count / 2; i++) {
+		const struct term *n = &env->items[2 * i], *v = &env->items[2 * i + 1];
+
+		if (n->bytes.size >= sizeof name || v->bytes.size >= sizeof value)
+			continue;
+		snprintf(name, sizeof name, "%.*s", (int)n->bytes.size,
+			 (const char *)n->bytes.data);
+		snprintf(value, sizeof value, "%.*s", (int)v->bytes.size,
+			 (const char *)v->bytes.data);
+		redactor_add(stay->run.redactor, name, value);
+	}
+}
+
+/* The shorter of the call's own and the plan's. */
+static uint64_t command_ms(const struct stay *stay, const struct term *map)
+{
+	const struct term *term = term_get(map, "timeout_ms");
+	uint64_t limit = stay->run.plan->limits.command_ms;
+
+	if (!term || term->integer == 0 || (uint64_t)term->integer > limit)
+		return limit;
+	return (uint64_t)term->integer;
+}
+
+int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term *map,
+		    struct csn_error *err)
+{
+	const struct term *env = term_get(map, "env");
+	struct stay_exec *exec;
+
+	if (env && env->count > 0 && stay->run.plan->policy_path)
+		return csn_fail(err, -EPERM, "env",
+				"the policy file in force, %s, says what the environment is: add "
+				"the name to its env.pass or env.set",
+				stay->run.plan->policy_path);
+	exec = calloc(1, sizeof *exec);
+	if (!exec)
+		return -ENOMEM;
+	call->exec = exec;
+	exec->started_us = clock_now_us();
+	exec->kill_at_ms = CLOCK_NEVER;
+	exec->limit_ms = command_ms(stay, map);
+	exec->is_detached = is_true(map, "detach");
+	call->end_at_ms =
+		exec->limit_ms == PLAN_UNLIMITED ? CLOCK_NEVER : clock_now_ms() + exec->limit_ms;
+	violations_init(&exec->violations, stay->run.plan, run_log_violation, &stay->run);
+	know_secrets(stay, env);
+	stay_log_started(stay, call, map);
+	return queue(stay, call, map);
+}
+
+void stay_exec_free(struct stay_exec *exec)
+{
+	if (!exec)
+		return;
+	notify_free(exec->notify);
+	violations_done(&exec->violations);
+	free(exec);
+}
+
+/* ---- its listener ------------------------------------------------------------------------------
+ */
+
+void stay_exec_take_listener(struct stay *stay)
+{
+	struct notify_setup setup;
+	struct stay_call *call;
+	int listener = -1;
+	int64_t ref = 0;
+	int r = run_fetch_listener(&stay->run, &listener, &ref);
+
+	if (r == -EPIPE)
+		return;
+	call = stay_call_find(stay, ref);
+	if (r >= 0 && (!call || !call->exec || call->exec->has_listener)) {
+		fd_close(listener);
+		r = csn_fail(&stay->run.error, -EBADMSG, "notify",
+			     "a listener was announced out of turn");
+	}
+	if (r >= 0) {
+		setup = run_notify_setup(&stay->run, &call->exec->violations);
+		call->exec->has_listener = stay->run.has_listener = true;
+		r = notify_new(listener, &setup, &call->exec->notify, &stay->run.error);
+	}
+	/* The answer names the call: one that died meanwhile is not taken for the next. */
+	if (r < 0 || write(stay->run.wall.listeners, &ref, sizeof ref) != sizeof ref)
+		run_lose(&stay->run);
+}
+
+void stay_exec_notified(struct stay *stay, struct stay_call *call)
+{
+	enum notify_state state = notify_handle(call->exec->notify);
+
+	if (state == NOTIFY_END)
+		stay_exec_end(stay, call, END_VIOLATION, false);
+	if (state == NOTIFY_CLOSED) {
+		notify_free(call->exec->notify);
+		call->exec->notify = NULL;
+	}
+}
+
+/* ---- detached ----------------------------------------------------------------------------------
+ */
+
+/* Its call is answered; while processes of it live, what they try is still explained. */
+static void detach(struct stay *stay, struct stay_call *call)
+{
+	for (size_t i = 0; i < STAY_DETACHED; i++)
+		if (!stay->detached[i]) {
+			stay->detached[i] = call->exec;
+			call->exec = NULL;
+			return;
+		}
+}
+
+bool stay_has_detached(const struct stay *stay)
+{
+	for (size_t i = 0; i < STAY_DETACHED; i++)
+		if (stay->detached[i])
+			return true;
+	return false;
+}
+
+void stay_detached_notified(struct stay *stay, size_t i)
+{
+	enum notify_state state = notify_handle(stay->detached[i]->notify);
+
+	if (state == NOTIFY_END)
+		stay->is_over = true; /* on_violation: kill, and no call to end by itself */
+	if (state != NOTIFY_CLOSED)
+		return;
+	stay_exec_free(stay->detached[i]);
+	stay->detached[i] = NULL;
+}
+
+/* ---- its end -----------------------------------------------------------------------------------
+ */
+
+void stay_exec_end(struct stay *stay, struct stay_call *call, enum ending ending, bool is_soft)
+{
+	struct stay_exec *exec = call->exec;
+
+	if (exec->ending == END_NONE)
+		exec->ending = ending;
+	call->end_at_ms = CLOCK_NEVER;
+	if (!is_soft) {
+		exec->kill_at_ms = CLOCK_NEVER;
+		stay_call_cancel(stay, call);
+	} else if (exec->kill_at_ms == CLOCK_NEVER) {
+		stay_call_signal(stay, call, SIGTERM);
+		exec->kill_at_ms = clock_now_ms() + KILL_AFTER_MS;
+	}
+}
+
+uint64_t stay_exec_clock(struct stay *stay, struct stay_call *call, uint64_t now_ms)
+{
+	struct stay_exec *exec = call->exec;
+
+	if (exec->kill_at_ms <= now_ms)
+		stay_exec_end(stay, call, exec->ending, false);
+	if (call->end_at_ms <= now_ms && exec->ending == END_NONE) {
+		struct fact fact;
+
+		exec->clock = "command";
+		fact_timeout(&fact, exec->clock, exec->limit_ms);
+		violations_add(&exec->violations, &fact);
+		stay_exec_end(stay, call, END_TIMEOUT, true);
+	}
+	return call->end_at_ms < exec->kill_at_ms ? call->end_at_ms : exec->kill_at_ms;
+}
+
+bool stay_exec_count(struct stay *stay, struct stay_call *call, int stream, size_t size)
+{
+	struct stay_exec *exec = call->exec;
+	uint64_t cap = stay->run.plan->limits.output_bytes;
+	struct fact fact;
+
+	exec->bytes[stream] += size;
+	if (exec->bytes[0] + exec->bytes[1] <= cap)
+		return true;
+	if (exec->ending == END_NONE) {
+		fact_output_limit(&fact, cap);
+		violations_add(&exec->violations, &fact);
+		stay_exec_end(stay, call, END_OUTPUT, false);
+	}
+	exec->cut_bytes += size;
+	return false;
+}
+
+/* ---- its account -------------------------------------------------------------------------------
+ */
+
+static void emit_number(struct emit *emit, const char *key, uint64_t value)
+{
+	emit_atom(emit, key);
+	emit_int(emit, (int64_t)value);
+}
+
+/* A text of a fact that may be empty, then it is left out. */
+struct fact_text_key {
+	const char *name, *text;
+};
+
+static void emit_fact(struct emit *emit, const struct fact *fact)
+{
+	const struct fact_detail *detail = &fact->detail;
+	const struct fact_text_key texts[] = {
+		{ "comm", fact->comm },   { "syscall", detail->syscall },
+		{ "path", detail->path }, { "to", detail->to },
+		{ "host", detail->host }, { "address", detail->address },
+		{ "text", detail->text },
+	};
+	uint32_t count = 9;
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		count += texts[i].text[0] != 0;
+	emit_map(emit, count);
+	emit_atom(emit, "event");
+	emit_text(emit, fact_event_name(fact->event));
+	emit_atom(emit, "source");
+	emit_atom(emit, fact_source_name(fact->source));
+	emit_atom(emit, "rule");
+	emit_text(emit, fact->rule);
+	emit_atom(emit, "say");
+	emit_text(emit, fact->say);
+	emit_atom(emit, "certain");
+	emit_bool(emit, fact->is_certain);
+	emit_atom(emit, "expected");
+	emit_bool(emit, fact->is_expected);
+	emit_number(emit, "count", fact->count);
+	emit_number(emit, "time_ms", (uint64_t)fact->time_ms);
+	emit_number(emit, "port", fact->detail.port);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		if (!texts[i].text[0])
+			continue;
+		emit_atom(emit, texts[i].name);
+		emit_text(emit, texts[i].text);
+	}
+}
+
+static void emit_violations(struct emit *emit, const struct violations *list)
+{
+	emit_atom(emit, "violations");
+	emit_list(emit, (uint32_t)list->count);
+	for (size_t i = 0; i < list->count; i++)
+		emit_fact(emit, &list->facts[i]);
+	emit_nil(emit);
+}
+
+static enum ending ending_of(const struct stay_exec *exec, const struct term *map)
+{
+	const struct term *signal = term_get(map, "signal");
+
+	if (exec->ending != END_NONE)
+		return exec->ending;
+	if (term_get(map, "error"))
+		return END_START_FAILED;
+	return signal && signal->type == TERM_INT ? END_SIGNALED : END_EXITED;
+}
+
+/* Number `key` of the agent's reply, 0 if it is none. */
+static uint64_t number_of(const struct term *map, const char *key)
+{
+	const struct term *term = term_get(map, key);
+
+	return term && term->type == TERM_INT ? (uint64_t)term->integer : 0;
+}
+
+/* As the agent wrote them, where it did. */
+static const char *const agent_keys[] = {
+	"exit_code", "signal", "error", "stage", "detached", "pid"
+};
+
+static void emit_account(struct emit *emit, const struct stay_exec *exec, const struct term *map)
+{
+	uint32_t count = 9 + (exec->clock != NULL);
+
+	for (size_t i = 0; i < ARRAY_SIZE(agent_keys); i++)
+		count += term_get(map, agent_keys[i]) != NULL;
+	emit_map(emit, count);
+	for (size_t i = 0; i < ARRAY_SIZE(agent_keys); i++) {
+		const struct term *value = term_get(map, agent_keys[i]);
+
+		if (!value)
+			continue;
+		emit_atom(emit, agent_keys[i]);
+		emit_term(emit, value);
+	}
+	emit_atom(emit, "reason");
+	emit_atom(emit, exec->ending == END_NONE ? "detached" : ending_name(exec->ending));
+	if (exec->clock) {
+		emit_atom(emit, "clock");
+		emit_atom(emit, exec->clock);
+	}
+	emit_number(emit, "wall_us", exec->wall_us);
+	emit_number(emit, "cpu_us", number_of(map, "user_us") + number_of(map, "system_us"));
+	emit_number(emit, "mem_peak_bytes", number_of(map, "max_rss_bytes"));
+	emit_atom(emit, "scope");
+	emit_atom(emit, "command");
+	emit_number(emit, "stdout_bytes", exec->bytes[0]);
+	emit_number(emit, "stderr_bytes", exec->bytes[1]);
+	emit_number(emit, "output_cut_bytes", exec->cut_bytes);
+	emit_violations(emit, &exec->violations);
+}
+
+static void answer(struct stay_call *call, const struct term *map)
+{
+	struct emit emit;
+
+	if (!call->client)
+		return;
+	emit = channel_frame(&call->client->channel);
+	emit_tuple(&emit, 3);
+	emit_atom(&emit, "reply");
+	emit_int(&emit, call->client_ref);
+	emit_account(&emit, call->exec, map);
+	if (channel_send(&call->client->channel, &emit) < 0)
+		call->client->is_gone = true;
+}
+
+void stay_exec_reply(struct stay *stay, struct stay_call *call, const struct term *map)
+{
+	struct stay_exec *exec = call->exec;
+
+	if (is_true(map, "detached") && exec->notify) {
+		answer(call, map);
+		detach(stay, call);
+		return;
+	}
+	notify_free(exec->notify); /* what is open becomes a fact */
+	exec->notify = NULL;
+	exec->ending = ending_of(exec, map);
+	exec->wall_us = clock_now_us() - exec->started_us;
+	stay_log_ended(stay, call, map);
+	answer(call, map);
+}

@@ -1,0 +1,139 @@
+/*
+ * stay_private - the state of a sandbox that stays, shared by the files stay*.c and by nobody else
+ *
+ *   stay.c         its life: start, one poll loop, clocks, end
+ *   stay_client.c  who is connected, frames from and to him
+ *   stay_call.c    the table of calls under way: a client's Ref and ours
+ *   stay_log.c     execs in the audit log
+ *   stay_exec.c    what an exec needs beyond its frame: environment, listener, deadline, account
+ */
+#pragma once
+
+#include "monitor/run_private.h"
+#include "monitor/stay.h"
+#include "wire/frame.h"
+
+enum {
+	STAY_CLIENTS = 64,
+	STAY_CALLS = 64, /* the agent's own bound */
+	STAY_DETACHED = 64,
+	STAY_CLIENT_CALLS = 32,   /* of one client, so that another finds room */
+	STAY_VERB_MS = 30000,     /* the deadline of a file verb */
+	STAY_IDLE_MS = 30 * 60000 /* unless the policy says otherwise */
+};
+
+struct stay_client {
+	struct channel channel; /* fd -1: free */
+	bool is_owner;
+	bool is_gone; /* to be closed at the end of this turn */
+	unsigned calls;
+	uint64_t heard_ms;
+};
+
+/* What only an exec has. */
+struct stay_exec {
+	struct violations violations;
+	struct notify *notify;
+	bool has_listener;
+	uint64_t started_us;
+	uint64_t wall_us;  /* once it is over */
+	uint64_t bytes[2]; /* stdout (and a terminal's), stderr */
+	uint64_t cut_bytes;
+	bool is_detached;
+	enum ending ending;
+	const char *clock; /* of a timeout */
+	uint64_t limit_ms; /* of its `command` clock */
+	uint64_t kill_at_ms;
+};
+
+struct stay_call {
+	int64_t ref;                /* towards the agent; 0: free */
+	int64_t client_ref;         /* as its client knows it */
+	struct stay_client *client; /* NULL: he left, or has his answer */
+	const struct frame_verb *verb;
+	struct stay_exec *exec; /* NULL for other verbs */
+	uint64_t end_at_ms;     /* CLOCK_NEVER */
+	int64_t window;         /* bytes of output that the agent may still send */
+	int64_t input_window;   /* bytes of input that the client may still send */
+};
+
+struct stay {
+	const struct stay_setup *setup;
+	struct run run;
+	uint64_t verbs; /* bit i: the agent has frame_verbs[i] */
+	bool is_up;
+	bool is_over;      /* somebody asked for the end */
+	uint64_t heard_ms; /* from any client */
+	int64_t last_ref;
+	uint64_t oom_kills; /* seen */
+	/* Of commands that outlived their call: their listeners are answered until they close. */
+	struct stay_exec *detached[STAY_DETACHED];
+	struct stay_client clients[STAY_CLIENTS];
+	struct stay_call calls[STAY_CALLS];
+};
+
+/* ---- stay.c ---- */
+
+/* The agent is ready. */
+void stay_up(struct stay *stay);
+
+/* ---- stay_client.c ---- */
+
+/* Takes those who knock; others than our own user are hung up on. */
+void stay_accept(struct stay *stay);
+/* A connected stream; NULL: no room. */
+struct stay_client *stay_client_add(struct stay *stay, int fd);
+void stay_client_ready(struct stay *stay, struct stay_client *client, short events);
+/* {failed, Ref, Reason, Detail} */
+void stay_refuse(struct stay_client *client, int64_t ref, const char *reason, const char *detail);
+/* Flushes; closes those that are gone, and cancels their calls. */
+void stay_clients_turn(struct stay *stay);
+/* Says goodbye. Their streams stay open until this process is over: who waits for their end waits
+ * until nothing is left. */
+void stay_clients_done(struct stay *stay, const char *why);
+
+/* ---- stay_call.c ---- */
+
+/* A frame from a client about a call of his. 0, or a negative errno: he talks nonsense. */
+int stay_call_new(struct stay *stay, struct stay_client *client, const struct term *items);
+int stay_call_pass(struct stay *stay, struct stay_client *client, int index,
+		   const struct term *items);
+
+/* A frame from the agent, for channel_read(). */
+int stay_handle_frame(void *data, int index, const struct term *items, struct csn_error *err);
+
+/* By the Ref that the agent knows; NULL: none. */
+struct stay_call *stay_call_find(struct stay *stay, int64_t ref);
+/* To the agent: {cancel, Ref}, {signal, Ref, N}. */
+void stay_call_cancel(struct stay *stay, const struct stay_call *call);
+void stay_call_signal(struct stay *stay, const struct stay_call *call, int signal);
+/* The call is over for its client; the agent may still have to answer. */
+void stay_call_forget(struct stay_call *call);
+void stay_call_free(struct stay_call *call);
+
+/* ---- stay_exec.c ---- */
+
+/* Queues the call that a client's exec becomes. 0, or -errno with a sentence. */
+int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term *map,
+		    struct csn_error *err);
+void stay_exec_free(struct stay_exec *exec);
+/* Ends it for a reason; the first stays. `is_soft`: TERM first, KILL 500 ms later. */
+void stay_exec_end(struct stay *stay, struct stay_call *call, enum ending ending, bool is_soft);
+/* Bytes of output came: false when they are beyond the cap. */
+bool stay_exec_count(struct stay *stay, struct stay_call *call, int stream, size_t size);
+/* Its reply, with the account. */
+void stay_exec_reply(struct stay *stay, struct stay_call *call, const struct term *map);
+void stay_exec_take_listener(struct stay *stay);
+void stay_exec_notified(struct stay *stay, struct stay_call *call);
+/* The same of a detached one, which is gone afterwards if its command is. */
+void stay_detached_notified(struct stay *stay, size_t i);
+bool stay_has_detached(const struct stay *stay);
+/* Clocks; returns when to look again, CLOCK_NEVER. */
+uint64_t stay_exec_clock(struct stay *stay, struct stay_call *call, uint64_t now_ms);
+
+/* ---- stay_log.c ---- */
+
+/* ExecStarted and ExecEnded; `map` is the client's call, or the agent's reply. */
+void stay_log_started(struct stay *stay, const struct stay_call *call, const struct term *map);
+/* See above. */
+void stay_log_ended(struct stay *stay, const struct stay_call *call, const struct term *map);
