@@ -7,6 +7,9 @@
  * it and as often by itself, in turn, so that the noise of the machine hits both. Prints the p50
  * and p90 of both in microseconds, and their ratio. PROFILE: "none", or a command's profile that
  * needs no listener ("command-alone"): no_new_privs is set for it.
+ *
+ *	cc -O2 -D_GNU_SOURCE -Isrc -o agent-exec bench/agent-exec.c src/wire/[eft]*.c \
+ *		src/wire/messages.c src/base/{arena,buf,errno_name,error,fd,str}.c
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -36,7 +36,7 @@ enum {
 	KILL_AGAIN_MS = 100,
 	KILL_AFTER_MS = 500,
 	OBEY_MS = 5000, /* a keeper of a large tree on a busy machine */
-	SWEEPS = 20,
+	SWEEPS = 5,
 	SWEEP_PAUSE_MS = 50, /* a large process dies slowly */
 	STOPS = 8,           /* of one keeper: somebody means it */
 	LOOK_MS = 60000

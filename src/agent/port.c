@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,7 +17,11 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-enum { PIECE = 32 << 10, LIST_MAX = 8 << 20 /* a wall without a network of its own: a host's */ };
+enum {
+	PIECE = 32 << 10,
+	LIST_MAX = 8 << 20, /* a wall without a network of its own: a host's */
+	ANSWER_MS = 10
+};
 
 /* The n-th field of a line (from 0) and its length; NULL: it has fewer. */
 static const char *field(const char *line, int n, size_t *ret_size)
@@ -81,20 +86,33 @@ static int look_in(const char *path, uint16_t port, bool *ret_open)
 	return 0;
 }
 
-/* Loopback answers at once: 0, EINPROGRESS with a result, or a refusal. */
+/* What became of a connection: 0, or an errno. Loopback answers while we ask, so the time is for a
+ * busy machine; a full queue, which does not answer, is asked again later. */
+static int result_of(int fd)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLOUT };
+	int error = 0;
+	socklen_t size = sizeof error;
+
+	if (poll(&ready, 1, ANSWER_MS) != 1)
+		return EINPROGRESS;
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 ? errno : error;
+}
+
 static int try_connect(uint16_t port, bool *ret_open)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
 	_cleanup_fd_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error;
 
 	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (fd < 0)
 		return -EOPNOTSUPP;
-	if (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0) {
-		*ret_open = true;
-		return 0;
-	}
-	return errno == ECONNREFUSED || errno == EINPROGRESS ? 0 : -EOPNOTSUPP;
+	error = connect(fd, (const struct sockaddr *)&to, sizeof to) == 0 ? 0 : errno;
+	if (error == EINPROGRESS)
+		error = result_of(fd);
+	*ret_open = error == 0;
+	return error == 0 || error == ECONNREFUSED || error == EINPROGRESS ? 0 : -EOPNOTSUPP;
 }
 
 int port_is_open(uint16_t port, bool *ret_open)

@@ -33,7 +33,8 @@ enum {
 static const struct frame_key init_keys[] = {
 	{ "workspace", 'p', true, PATH_BYTES, "the directory that relative paths start from" },
 	{ "profile", 't', true, NAME_BYTES, "name of the syscall profile for commands" },
-	{ "listener", 'B', false, 0, "commands announce a notify listener on descriptor 3" },
+	{ "listener", 'B', false, 0,
+	  "commands announce a notify listener, with their Ref, on descriptor 3" },
 	{ NULL },
 };
 
@@ -56,7 +57,8 @@ const struct frame_message frame_messages[] = {
 			      "so many more bytes of output may be sent for this call",
 			      .max_integer = FRAME_MAX },
 	[FRAME_SIGNAL] = { "signal", "ii", "{signal, Ref, N}", FROM_MONITOR, SMALL_BYTES,
-			   "sends a signal to the command's process group",
+			   "sends a signal to the command's process group; TERM and KILL to its "
+			   "tree",
 			   .max_integer = SIGNAL_MAX },
 	[FRAME_RESIZE] = { "resize", "iii", "{resize, Ref, Rows, Cols}", FROM_MONITOR, SMALL_BYTES,
 			   "the size of the command's terminal", .max_integer = TTY_SIDE },
@@ -346,11 +348,41 @@ static const char remove_notes[] =
 static const char move_notes[] =
 	"`exdev`: the new path is on another mount; nothing is copied. Folders are not made.";
 
+static const char exec_notes[] =
+	"When its leader ends, or is killed, everything that the command started is killed before\n"
+	"the reply, whatever session it moved to; detached commands are others. At most 64 calls "
+	"and\n"
+	"detached commands at once, else `eagain`. `eexist`: a command with this tag runs.\n"
+	"`etimedout`, `cancelled`: it had not begun. `lost`: the process that watched over it was\n"
+	"killed, by itself on kernels before 6.12; what was left of it was killed too. Such a "
+	"process\n"
+	"that is stopped is continued, and killed at the ninth time.";
+
+static const char ps_notes[] = "Of detached commands that ended, the newest 64 are remembered, "
+			       "until another with their tag\n"
+			       "starts or `wait` forgets them.";
+
+static const char logs_notes[] = "The newest 1 MiB of output is kept, with 4 bytes for each change "
+				 "between stdout and stderr,\n"
+				 "and replayed in the order in which it was read, as often as it "
+				 "is asked for. A follower who\n"
+				 "is slower than that loses what was cut meanwhile.";
+
+static const char wait_notes[] =
+	"Output from the beginning counts, as far as it is kept; a line longer than 4096 bytes is\n"
+	"looked at in pieces, one that has not ended as far as it came. Expressions have no back\n"
+	"references, and repetitions that multiply to 1000 at most, else `einval`. The port may "
+	"be\n"
+	"anybody's in this network namespace. `not_supported`: neither `/proc/net/tcp` nor a\n"
+	"connection to the loopback address can tell.";
+
 const struct frame_verb frame_verbs[] = {
-	{ "exec", "runs a program; a status other than 0 is a result", exec_args, exec_result },
-	{ "ps", "lists commands that run, and detached ones that ended", nothing, ps_result },
-	{ "logs", "replays a detached command's output", logs_args, logs_result },
-	{ "wait", "waits for a detached command", wait_args, wait_result },
+	{ "exec", "runs a program; a status other than 0 is a result", exec_args, exec_result,
+	  exec_notes },
+	{ "ps", "lists commands that run, and detached ones that ended", nothing, ps_result,
+	  ps_notes },
+	{ "logs", "replays a detached command's output", logs_args, logs_result, logs_notes },
+	{ "wait", "waits for a detached command", wait_args, wait_result, wait_notes },
 	{ "kill", "signals a command; answered when it was sent", kill_args, nothing },
 	{ "read", "reads a file", read_args, read_result, read_notes },
 	{ "write", "replaces a file, whole or not at all", write_args, nothing, write_notes },

@@ -16,6 +16,8 @@ from trees import ENDS, STAYS, STORM, argv, children, descendants, detach, one, 
 
 OWN_PIDS = 'shift; set -- x unshare %s --pid --fork --kill-child --mount-proc "$@"'
 # As the process wall has it: no capability, no way to see whom one may not trace.
+NO_NET = ('shift; set -- x unshare --mount --pid --fork --kill-child sh -c "mount -t proc -o subset=pid proc /proc && '
+          'exec \\"\\$@\\"" sh "$@"')
 HIDING = ('shift; set -- x unshare --mount --pid --fork --kill-child sh -c "mount -t proc -o hidepid=2 proc /proc && '
           f'exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups --no-new-privs -- \\"\\$@\\"" sh "$@"')
 LISTENING = 'shift; set -- x bash -c "exec 3<&%d; exec setpriv --no-new-privs -- \\"\\$@\\"" sh "$@"'
@@ -86,6 +88,26 @@ def test_killed_keeper_in_a_pid_namespace(pid_1):
     assert told.value.reason == "lost"
     until(lambda: descendants(outside) == kept)
     assert one(agent, "server")["state"] == "running"
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="root: mounts another /proc")
+def test_port_without_a_list_of_sockets(start, here):
+    if here != "root":
+        pytest.skip("one is enough")
+    agent = start(prelude=NO_NET)
+    with socket.socket() as ours:
+        ours.bind(("127.0.0.1", 0))
+        port = ours.getsockname()[1]
+        detach(agent, "test -e /proc/net/tcp || echo none; exec sleep 1000", "s")
+        assert agent.call("wait", tag="s", text="none")["reached"] is True
+        assert agent.call("wait", tag="s", port=port, timeout_ms=100)["timed_out"] is True
+        ours.listen()
+        assert agent.call("wait", tag="s", port=port)["reached"] is True
+    no_loopback = start(prelude=NO_NET.replace("unshare", "unshare --net"))
+    detach(no_loopback, "exec sleep 1000", "s")
+    with pytest.raises(Failed) as told:
+        no_loopback.call("wait", tag="s", port=port)
+    assert told.value.reason == "not_supported"
 
 
 # ---- listeners -----------------------------------------------------------------------------------
