@@ -10,7 +10,10 @@
 #include "base/errno_name.h"
 #include "base/str.h"
 
-enum { LOOK_MS = 60000 };
+enum {
+	LOOK_MS = 60000,
+	ENDED_BYTES = 16 << 20 /* of ended ones' output: the agent has 64 MiB beside the commands */
+};
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
@@ -49,12 +52,23 @@ void commands_forget(struct agent *agent, uint64_t id)
 			forget_at(agent, i - 1);
 }
 
+static size_t ended_bytes(const struct agent *agent)
+{
+	size_t sum = 0;
+
+	for (unsigned i = 0; i < agent->ended_count; i++)
+		sum += ring_bytes(&agent->ended[i]->ring);
+	return sum;
+}
+
 void commands_keep(struct agent *agent, struct exec *exec)
 {
 	streams_done(&exec->streams);
 	if (agent->ended_count == AGENT_ENDED)
 		forget_at(agent, 0);
 	agent->ended[agent->ended_count++] = exec;
+	while (ended_bytes(agent) > ENDED_BYTES)
+		forget_at(agent, 0);
 	agent->has_news = true;
 }
 

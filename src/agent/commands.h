@@ -2,8 +2,9 @@
  * commands - those that run and those that ended, found by tag or Ref: ps, logs, wait, kill
  *
  * A tag is unique among the living. What a detached command leaves (status, times, its ring) is
- * kept until a command with the same tag starts, `wait` is told to forget it, or 64 more have
- * ended. Calls that follow a command hold its id, never a pointer: it may be forgotten meanwhile.
+ * kept until a command with the same tag starts, `wait` is told to forget it, or 64 more, or
+ * 16 MiB of output, have ended. Calls that follow a command hold its id, never a pointer: it may be
+ * forgotten meanwhile.
  */
 #pragma once
 

@@ -35,6 +35,12 @@ struct ring_place {
 /* Frees the bytes; a zeroed ring is an empty one. */
 void ring_done(struct ring *ring);
 
+/* Memory in use; pages that were never written cost nothing. */
+static inline size_t ring_bytes(const struct ring *ring)
+{
+	return ring->tail < RING_SIZE ? (size_t)ring->tail : RING_SIZE;
+}
+
 /* Adds bytes of a stream, at most RING_RECORD. 0, or -ENOMEM: they are counted as cut. */
 int ring_add(struct ring *ring, unsigned stream, const void *data, size_t size);
 

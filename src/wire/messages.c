@@ -358,7 +358,8 @@ static const char exec_notes[] =
 	"process\n"
 	"that is stopped is continued, and killed at the ninth time.";
 
-static const char ps_notes[] = "Of detached commands that ended, the newest 64 are remembered, "
+static const char ps_notes[] = "Of detached commands that ended, the newest 64 are remembered, of "
+			       "16 MiB of output at most, "
 			       "until another with their tag\n"
 			       "starts or `wait` forgets them.";
 

@@ -345,6 +345,18 @@ def test_ended_ones_are_bounded(agent):
     assert agent.call("wait", tag="t6")["exit_code"] == 6
 
 
+def test_output_of_ended_ones_is_bounded(agent):
+    for i in range(20):
+        detach(agent, "head -c 1100000 /dev/zero", f"t{i}")
+        assert agent.call("wait", tag=f"t{i}")["exit_code"] == 0
+    kept = agent.call("ps")["commands"]
+    assert [c["tag"] for c in kept] == [b"t%d" % i for i in range(4, 20)]
+    detach(agent, "exit 3", "small")
+    assert agent.call("wait", tag="small")["exit_code"] == 3 and len(agent.call("ps")["commands"]) == 17
+    status = pathlib.Path(f"/proc/{agent.process.pid}/status").read_text()
+    assert int(status.partition("VmRSS:")[2].split()[0]) < 24 << 10
+
+
 # ---- logs ----------------------------------------------------------------------------------------
 
 
