@@ -91,6 +91,7 @@ enum csn_code {
 	CSN_INVALID_REGEX = 64,    /* the sentence says where */
 	CSN_COMMAND_LOST = 65,     /* what watched this command died; the sandbox goes on */
 	CSN_MATCH_LIMIT = 66,      /* the expression takes too long */
+	CSN_INVALID_PATTERN = 67,  /* no pattern of csn_glob() */
 	CSN_TIER_UNAVAILABLE = 70, /* no wall here is as strong as was asked for */
 	CSN_STRICT_UNAVAILABLE = 71,
 	CSN_STRICT_REQUIRED = 72 /* the policy demands a strict wall, and there is none */
@@ -511,9 +512,10 @@ typedef struct csn_glob_result {
 	const char *const *paths; /* `count` of them, relative to cwd, sorted, and a NULL */
 	size_t count;
 	bool truncated;
+	uint64_t skipped; /* folders that could not be read, or are the kernel's */
 } csn_glob_result;
 
-/* Lists paths. A pattern that is none is CSN_EINVAL, never an empty list. */
+/* Lists paths. A pattern that is none is CSN_INVALID_PATTERN, never an empty list. */
 CSN_API int csn_glob(csn_sandbox *sandbox, const csn_glob_request *request,
 		     csn_glob_result **ret_result, csn_error *err);
 
@@ -541,6 +543,7 @@ typedef struct csn_grep_result {
 	const char *const *binary; /* files that match and are no text, and a NULL */
 	size_t binary_count;
 	bool truncated;
+	uint64_t skipped; /* files and folders that could not be read, or are the kernel's */
 } csn_grep_result;
 
 /* Finds lines. CSN_INVALID_REGEX. */

@@ -71,6 +71,7 @@ static const struct {
 	{ CSN_INVALID_REGEX, "invalid_regex" },
 	{ CSN_COMMAND_LOST, "command_lost" },
 	{ CSN_MATCH_LIMIT, "match_limit" },
+	{ CSN_INVALID_PATTERN, "invalid_pattern" },
 	{ CSN_TIER_UNAVAILABLE, "TierUnavailable" },
 	{ CSN_STRICT_UNAVAILABLE, "StrictModeUnavailable" },
 	{ CSN_STRICT_REQUIRED, "StrictModeRequired" },
@@ -102,6 +103,8 @@ enum csn_code code_of_name(const char *name)
 	for (size_t i = 1; i < ARRAY_SIZE(names); i++)
 		if (str_is(names[i].name, name))
 			return names[i].code;
+	if (str_is(name, "timeout"))
+		return CSN_ETIMEDOUT;
 	return code_of_errno(errno_number(name));
 }
 

@@ -18,6 +18,7 @@ static int glob_result(struct call *call, csn_glob_result **ret_result, csn_erro
 		return no_memory(result, err);
 	result->count = paths->count;
 	result->truncated = result_flag(&reply, "truncated");
+	result->skipped = result_u64(&reply, "skipped");
 	*ret_result = result;
 	return 0;
 }
@@ -25,16 +26,20 @@ static int glob_result(struct call *call, csn_glob_result **ret_result, csn_erro
 CSN_API int csn_glob(csn_sandbox *sandbox, const csn_glob_request *request,
 		     csn_glob_result **ret_result, csn_error *err)
 {
+	uint32_t timeout_ms;
 	struct emit emit;
 	struct call call;
 	int r = call_begin(&call, sandbox, "glob", &request->call, err);
 
 	if (r < 0)
 		return r;
-	emit = call_frame(&call, 1u + !!request->cwd + !!request->limit);
+	call.more_ms = CALL_MORE_MS;
+	timeout_ms = call_timeout(&call, &request->call);
+	emit = call_frame(&call, 1u + !!request->cwd + !!request->limit + !!timeout_ms);
 	call_put_text(&emit, "pattern", request->pattern ? request->pattern : "");
 	call_put_text(&emit, "cwd", request->cwd);
 	call_put_int(&emit, "limit", request->limit);
+	call_put_int(&emit, "timeout_ms", timeout_ms);
 	r = call_send(&call, &emit, err);
 	if (r == 0)
 		r = call_finish(&call, err);
@@ -62,21 +67,24 @@ static int grep_result(struct call *call, csn_grep_result **ret_result, csn_erro
 	result->count = list->count;
 	result->binary_count = binary->count;
 	result->truncated = result_flag(&reply, "truncated");
+	result->skipped = result_u64(&reply, "skipped");
 	*ret_result = result;
 	return 0;
 }
 
 static int send_grep(struct call *call, const csn_grep_request *request, csn_error *err)
 {
+	uint32_t timeout_ms = call_timeout(call, &request->call);
 	struct emit emit =
 		call_frame(call, 1u + !!request->path + !!request->glob + request->ignore_case +
-					 !!request->limit + !!request->context);
+					 !!request->limit + !!request->context + !!timeout_ms);
 
 	call_put_text(&emit, "pattern", request->pattern ? request->pattern : "");
 	call_put_text(&emit, "path", request->path);
 	call_put_text(&emit, "glob", request->glob);
 	call_put_int(&emit, "limit", request->limit);
 	call_put_int(&emit, "context", request->context);
+	call_put_int(&emit, "timeout_ms", timeout_ms);
 	if (request->ignore_case) {
 		emit_atom(&emit, "case_sensitive");
 		emit_bool(&emit, false);
@@ -92,6 +100,7 @@ CSN_API int csn_grep(csn_sandbox *sandbox, const csn_grep_request *request,
 
 	if (r < 0)
 		return r;
+	call.more_ms = CALL_MORE_MS;
 	r = send_grep(&call, request, err);
 	if (r == 0)
 		r = call_finish(&call, err);

@@ -534,8 +534,12 @@ static void paths(void)
 
 static void search(void)
 {
-	csn_glob_request glob = { .pattern = "**/*.c", .cwd = folder, .limit = 10 };
-	csn_grep_request grep = { .pattern = "ab+C", .path = folder, .ignore_case = true };
+	csn_glob_request glob = {
+		.pattern = "**/*.c", .cwd = folder, .limit = 10, .call.timeout_ms = 9000
+	};
+	csn_grep_request grep = {
+		.pattern = "ab+C", .path = folder, .ignore_case = true, .call.timeout_ms = 9000
+	};
 	csn_glob_result *globbed;
 	csn_grep_result *found;
 

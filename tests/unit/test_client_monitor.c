@@ -541,6 +541,21 @@ static void test_slow_open(void)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
+/* Each reason that the table of messages names between backticks is one of ours. */
+static void reasons(void)
+{
+	const char *at = frame_messages[FRAME_FAILED].what, *end;
+	int count = 0;
+	char name[64];
+
+	for (; (at = strchr(at, '`')) && (end = strchr(++at, '`')); at = end + 1, count++) {
+		snprintf(name, sizeof name, "%.*s", (int)(end - at), at);
+		printf("# %s\n", name);
+		CHECK(code_of_name(name) != CSN_EIO);
+	}
+	CHECK(count >= 8);
+}
+
 static void test_codes(void)
 {
 	int named = 0;
@@ -557,8 +572,9 @@ static void test_codes(void)
 		CHECK((int)code_of_name(name) == code);
 		named++;
 	}
-	CHECK(named == 43 + 10);
+	CHECK(named == 43 + 11);
 	CHECK(code_of_name("eworld") == CSN_EIO);
+	reasons();
 	for (int error = 1; error < 134; error++)
 		CHECK(!str_is(csn_code_name((int)code_of_errno(error)), "unknown"));
 }
