@@ -173,7 +173,7 @@ CSN_API void csn_close(csn_sandbox *sandbox);
 /* May `csn_VERB` work ("exec", "commit")? If not, it answers CSN_NOT_SUPPORTED. */
 CSN_API bool csn_has_verb(const csn_sandbox *sandbox, const char *verb);
 
-/* Does the wall enforce this ("read_only_root"; names as in result.json)? */
+/* Does the wall enforce this ("syscalls", "net-none"; as in result.json)? */
 CSN_API bool csn_enforces(const csn_sandbox *sandbox, const char *feature);
 
 /* ---- calls ---------------------------------------------------------------------------------- */
@@ -227,7 +227,8 @@ enum csn_reason {
 	CSN_REASON_VIOLATION = 8, /* where the policy kills for one */
 	CSN_REASON_CANCELLED = 9, /* of what it wrote last, some is missing */
 	CSN_REASON_LOST = 10,
-	CSN_REASON_START_FAILED = 11 /* nothing ran; `error` and `text` say why */
+	CSN_REASON_START_FAILED = 11, /* nothing ran; `error` and `text` say why */
+	CSN_REASON_DETACHED = 12      /* it goes on */
 };
 
 /* Something the sandbox tried that its policy does not permit. Absent texts are NULL. */

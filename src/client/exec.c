@@ -21,6 +21,7 @@ static const char *const reasons[] = {
 	[CSN_REASON_CANCELLED] = "cancelled",
 	[CSN_REASON_LOST] = "lost",
 	[CSN_REASON_START_FAILED] = "start_failed",
+	[CSN_REASON_DETACHED] = "detached",
 };
 
 struct running {
@@ -154,6 +155,8 @@ static enum csn_reason conclude(const struct call *call, const struct term *repl
 {
 	if (term_get(reply, "error"))
 		return CSN_REASON_START_FAILED;
+	if (result_flag(reply, "detached"))
+		return CSN_REASON_DETACHED;
 	if (result_flag(reply, "timed_out") || call->is_late)
 		return CSN_REASON_TIMEOUT;
 	if (call->is_cancelled) /* its last output was dropped, even where it exited by itself */
@@ -167,7 +170,7 @@ static void read_reason(const struct call *call, const struct term *reply, csn_e
 
 	if (!name)
 		result->reason = conclude(call, reply);
-	for (int i = CSN_REASON_EXITED; name && i <= CSN_REASON_START_FAILED; i++)
+	for (int i = CSN_REASON_EXITED; name && i <= CSN_REASON_DETACHED; i++)
 		if (str_is(reasons[i], name))
 			result->reason = (enum csn_reason)i;
 	result->reason_name = name ? name : reasons[result->reason];

@@ -247,6 +247,7 @@ static int on_bye(struct csn_sandbox *link, const struct term *items)
 
 	copy_text(&items[1], "code", code, sizeof code);
 	copy_text(&items[1], "stage", stage, sizeof stage);
+	copy_text(&items[1], "reason", text, sizeof text);
 	copy_text(&items[1], "text", text, sizeof text);
 	/* What refused a start is told as it is; a sandbox that stood is lost. */
 	code_fail(&link->lost, link->is_ready ? CSN_LOST : code_of_name(code), stage, "%s", text);

@@ -1,7 +1,6 @@
 /* Handles: opened, joined, asked, cancelled, closed. */
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/str.h"
+#include "base/place.h"
 #include "client/call.h"
 #include "client/starter.h"
 
@@ -91,35 +90,6 @@ CSN_API csn_sandbox *csn_open(const csn_options *options, csn_error *err)
 
 /* ---- joining -------------------------------------------------------------------------------- */
 
-static bool is_name(const char *name)
-{
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789._-";
-
-	return name[0] && name[0] != '.' && strlen(name) <= 64 && name[strspn(name, letters)] == 0;
-}
-
-/* Where `caisson up` puts the socket of a name. */
-static int socket_path(const char *name, char *ret_path, size_t size, csn_error *err)
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	int n;
-
-	if (strchr(name, '/'))
-		n = snprintf(ret_path, size, "%s", name);
-	else if (!is_name(name))
-		return code_fail(err, CSN_INVALID, "attach", "\"%.80s\" is no name of a sandbox",
-				 name);
-	else if (runtime && runtime[0] == '/')
-		n = snprintf(ret_path, size, "%s/caisson/%s.sock", runtime, name);
-	else
-		n = snprintf(ret_path, size, "/tmp/caisson-%u/%s.sock", (unsigned)geteuid(), name);
-	if (n < 0 || (size_t)n >= size)
-		return code_fail(err, CSN_ENAMETOOLONG, "attach",
-				 "the path of the socket is longer than %zu bytes", size - 1);
-	return 0;
-}
-
 /* Who listens there could be anybody, where the folder is everybody's. */
 static int check_peer(int fd, const char *path, csn_error *err)
 {
@@ -135,21 +105,47 @@ static int check_peer(int fd, const char *path, csn_error *err)
 			 path, (unsigned)peer.uid);
 }
 
-CSN_API csn_sandbox *csn_attach(const char *name, csn_error *err)
+/* 0 and a descriptor, or -code. */
+static int join_path(const char *path, int *ret_fd, csn_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	_cleanup_fd_ int fd = -1;
+	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	size_t size = strlen(path);
 
-	if (socket_path(name, address.sun_path, sizeof address.sun_path, err) < 0)
-		return NULL;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) < 0) {
-		code_fail(err, code_of_errno(errno), "attach",
-			  "cannot join %s at %s: %m; `caisson ps` lists the sandboxes", name,
-			  address.sun_path);
-		return NULL;
-	}
-	if (check_peer(fd, address.sun_path, err) < 0)
+	if (size >= sizeof address.sun_path)
+		return code_fail(err, CSN_ENAMETOOLONG, "attach",
+				 "the path of a socket is at most %zu bytes",
+				 sizeof address.sun_path - 1);
+	memcpy(address.sun_path, path, size);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) < 0)
+		return code_fail(err, code_of_errno(errno), "attach", "cannot join %s: %m", path);
+	*ret_fd = fd_take(&fd);
+	return 0;
+}
+
+static int join_name(const char *name, int *ret_fd, csn_error *err)
+{
+	struct csn_error why = { 0 };
+	_cleanup_fd_ int place = -1;
+	int fd;
+
+	if (!place_is_name(name))
+		return code_fail(err, CSN_INVALID, "attach", "\"%.80s\" is no name of a sandbox",
+				 name);
+	place = place_open(&why);
+	fd = place < 0 ? place : place_connect(place, name, &why);
+	if (fd < 0)
+		return code_pass(err, code_of_errno(-fd), &why);
+	*ret_fd = fd;
+	return 0;
+}
+
+CSN_API csn_sandbox *csn_attach(const char *name, csn_error *err)
+{
+	_cleanup_fd_ int fd = -1;
+	int r = strchr(name, '/') ? join_path(name, &fd, err) : join_name(name, &fd, err);
+
+	if (r < 0 || check_peer(fd, name, err) < 0)
 		return NULL;
 	return csn_adopt(fd_take(&fd), err);
 }

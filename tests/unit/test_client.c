@@ -581,7 +581,7 @@ static void detached(void)
 
 	sandbox = open_agent();
 	CHECK(csn_exec(sandbox, &request, &result, &err) == 0);
-	CHECK(result->detached && result->pid > 1);
+	CHECK(result->detached && result->pid > 1 && result->reason == CSN_REASON_DETACHED);
 	csn_free(result);
 	CHECK(csn_wait(sandbox, &wait_it, &waited, &err) == 0);
 	CHECK(waited->reached && waited->running && !waited->timed_out);
