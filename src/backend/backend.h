@@ -58,6 +58,7 @@ struct backend_start {
 	const char *cow_dir;     /* absolute host folder for upper/ and work/, NULL without cow */
 	int agent_fd;            /* the agent's executable, opened O_RDONLY|O_CLOEXEC */
 	int search_fd;           /* that of its searches; -1: none */
+	unsigned own_processes;  /* of ours inside, beside the commands: they count too */
 	bool has_tty;            /* the command will run on a terminal */
 	int clone_group;         /* directory for CLONE_INTO_CGROUP (v2), -1: none */
 	int agent_enter[3];      /* files to which a process writes "0" to enter the agent's */

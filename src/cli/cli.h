@@ -70,6 +70,25 @@ struct cli_options {
 	bool man;         /* help */
 	bool markdown;    /* help */
 	const char *max_runs;
+	/* Of the commands of sandboxes that stay. */
+	const char *fd; /* monitor */
+	const char *cwd;
+	const char *call_timeout;
+	const char *tag;
+	bool detach;
+	bool follow;
+	const char *port;
+	const char *line;
+	const char *offset;
+	const char *length;
+	const char *mode;
+	const char *old_text;
+	const char *new_text;
+	const char *most; /* --limit of glob and grep */
+	const char *glob;
+	const char *context;
+	bool ignore_case;
+	bool ends_in_nul;
 	const char *max_age;
 	const char *max_size;
 };
@@ -130,6 +149,7 @@ struct cli_command {
 	const struct cli_flag *flags; /* its own, NULL if none */
 	unsigned sets;
 	bool takes_argv;     /* flags end at the first word that is none */
+	int own_words;       /* … after so many of our own */
 	bool starts_sandbox; /* every failure of ours is CLI_NOT_STARTED */
 	int min_args;
 	int max_args;             /* -1: any number */
@@ -186,6 +206,16 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
 /* Each runs one command and returns the exit status. cli_run is in run.c. */
 int cli_run(struct cli *cli);
 int cli_up(struct cli *cli);
+int cli_monitor(struct cli *cli);
+int cli_exec(struct cli *cli);
+int cli_read(struct cli *cli);
+int cli_write(struct cli *cli);
+int cli_edit(struct cli *cli);
+int cli_glob(struct cli *cli);
+int cli_grep(struct cli *cli);
+int cli_logs(struct cli *cli);
+int cli_wait(struct cli *cli);
+int cli_kill(struct cli *cli);
 int cli_ps(struct cli *cli);
 int cli_down(struct cli *cli);
 int cli_doctor(struct cli *cli);

@@ -99,6 +99,71 @@ static const struct cli_flag run_flags[] = {
 	{ NULL },
 };
 
+static const struct cli_flag monitor_flags[] = {
+	{ "fd", 0, "N", "the descriptor of a connected stream socket", CLI_TEXT, TO(fd) },
+	{ NULL },
+};
+
+static const struct cli_flag exec_flags[] = {
+	{ "command", 'c', "TEXT", "run TEXT with the shell inside instead of COMMAND", CLI_TEXT,
+	  TO(text) },
+	{ "cwd", 0, "DIR", "where it starts, inside; default: the workspace", CLI_TEXT, TO(cwd) },
+	{ "env", 'e', "NAME[=VALUE]", "pass or set a variable for it; may be repeated", CLI_LIST,
+	  TO(env), .offer = OFFER_VARIABLE },
+	{ "timeout", 0, "TIME", "less than the policy's limits.command", CLI_TEXT,
+	  TO(call_timeout) },
+	{ "detach", 0, NULL, "leave it running, and return when it runs", CLI_SWITCH, TO(detach) },
+	{ "tag", 0, "TAG", "its name, for logs, wait and kill", CLI_TEXT, TO(tag) },
+	{ NULL },
+};
+
+static const struct cli_flag read_flags[] = {
+	{ "offset", 0, "N", "first byte", CLI_TEXT, TO(offset) },
+	{ "length", 0, "N", "most bytes", CLI_TEXT, TO(length) },
+	{ NULL },
+};
+
+static const struct cli_flag write_flags[] = {
+	{ "mode", 0, "MODE", "permissions in octal; default: those it had, or 644", CLI_TEXT,
+	  TO(mode) },
+	{ NULL },
+};
+
+static const struct cli_flag edit_flags[] = {
+	{ "old", 0, "TEXT", "what must occur exactly once", CLI_TEXT, TO(old_text) },
+	{ "new", 0, "TEXT", "what replaces it", CLI_TEXT, TO(new_text) },
+	{ NULL },
+};
+
+static const struct cli_flag glob_flags[] = {
+	{ "cwd", 0, "DIR", "where it looks, inside; default: the workspace", CLI_TEXT, TO(cwd) },
+	{ "limit", 0, "N", "most paths; default 1000", CLI_TEXT, TO(most) },
+	{ "null", '0', NULL, "end each path with a zero byte, not a newline", CLI_SWITCH,
+	  TO(ends_in_nul) },
+	{ NULL },
+};
+
+static const struct cli_flag grep_flags[] = {
+	{ "glob", 0, "PATTERN", "only files whose path matches", CLI_TEXT, TO(glob) },
+	{ "ignore-case", 'i', NULL, "letters match their other case", CLI_SWITCH, TO(ignore_case) },
+	{ "limit", 0, "N", "most matches; default 1000", CLI_TEXT, TO(most) },
+	{ "context", 'C', "N", "lines before and after, at most 100", CLI_TEXT, TO(context) },
+	{ NULL },
+};
+
+static const struct cli_flag logs_flags[] = {
+	{ "follow", 'f', NULL, "until the command has ended", CLI_SWITCH, TO(follow) },
+	{ NULL },
+};
+
+static const struct cli_flag wait_flags[] = {
+	{ "port", 0, "N", "until somebody inside listens on it", CLI_TEXT, TO(port) },
+	{ "line", 0, "RE", "until it writes a line that matches, a POSIX extended expression",
+	  CLI_TEXT, TO(line) },
+	{ "timeout", 0, "TIME", "at most so long", CLI_TEXT, TO(call_timeout) },
+	{ NULL },
+};
+
 static const struct cli_flag show_flags[] = {
 	{ "effective", 0, NULL, "the decided plan as a policy, defaults and flags included",
 	  CLI_SWITCH, TO(effective) },
@@ -182,6 +247,97 @@ const struct cli_command cli_commands[] = {
 	  .starts_sandbox = true,
 	  .max_args = 1,
 	  .run = cli_up },
+	{ .name = "exec",
+	  .usage = "NAME [--] COMMAND [ARG…] | NAME -c TEXT",
+	  .summary = "run a command in a sandbox that stays",
+	  .text = "Each begins anew: `cd`, `export` and variables do not carry over. Its output "
+		  "and "
+		  "status are its own; what was denied is told on stderr. What it leaves running "
+		  "is "
+		  "killed when it ends, unless it was detached: then it lives as long as the "
+		  "sandbox.",
+	  .flags = exec_flags,
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .takes_argv = true,
+	  .own_words = 1,
+	  .starts_sandbox = true,
+	  .min_args = 1,
+	  .max_args = -1,
+	  .offers = { OFFER_WORDS, OFFER_PROGRAM },
+	  .run = cli_exec },
+	{ .name = "read",
+	  .usage = "NAME PATH",
+	  .summary = "a file's bytes, on stdout",
+	  .text = "Paths are inside the wall, relative to the workspace or absolute.",
+	  .flags = read_flags,
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .min_args = 2,
+	  .max_args = 2,
+	  .run = cli_read },
+	{ .name = "write",
+	  .usage = "NAME PATH",
+	  .summary = "replace a file by what stdin holds, whole or not at all",
+	  .text = "Folders above it are made.",
+	  .flags = write_flags,
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .min_args = 2,
+	  .max_args = 2,
+	  .run = cli_write },
+	{ .name = "edit",
+	  .usage = "NAME PATH --old TEXT --new TEXT",
+	  .summary = "replace a text that occurs exactly once",
+	  .text = "Prints how often it occurs. Status 0 if the file was written, else 1.",
+	  .flags = edit_flags,
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .min_args = 2,
+	  .max_args = 2,
+	  .run = cli_edit },
+	{ .name = "glob",
+	  .usage = "NAME PATTERN",
+	  .summary = "paths that match, with ** and braces",
+	  .text = "",
+	  .flags = glob_flags,
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .min_args = 2,
+	  .max_args = 2,
+	  .run = cli_glob },
+	{ .name = "grep",
+	  .usage = "NAME PATTERN [PATH]",
+	  .summary = "lines that match, as path:line:text",
+	  .text = "Status 0 with a match, 1 without.",
+	  .flags = grep_flags,
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .min_args = 2,
+	  .max_args = 3,
+	  .run = cli_grep },
+	{ .name = "logs",
+	  .usage = "NAME TAG",
+	  .summary = "what a detached command wrote",
+	  .text = "Its last MiB.",
+	  .flags = logs_flags,
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .min_args = 2,
+	  .max_args = 2,
+	  .run = cli_logs },
+	{ .name = "wait",
+	  .usage = "NAME TAG",
+	  .summary = "wait for a detached command: its end, a port, a line",
+	  .text = "Without --port and --line the status is the command's own; with one 0 when it "
+		  "is "
+		  "so, 1 when the time is over or the command ended before.",
+	  .flags = wait_flags,
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .min_args = 2,
+	  .max_args = 2,
+	  .run = cli_wait },
+	{ .name = "kill",
+	  .usage = "NAME TAG [SIGNAL]",
+	  .summary = "end a detached command and what it started",
+	  .text = "TERM, and KILL half a second later; or a signal by its number.",
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .min_args = 2,
+	  .max_args = 3,
+	  .run = cli_kill },
 	{ .name = "ps",
 	  .usage = "",
 	  .summary = "sandboxes that stay: name, age, monitor",
@@ -196,6 +352,16 @@ const struct cli_command cli_commands[] = {
 	  .min_args = 1,
 	  .max_args = -1,
 	  .run = cli_down },
+	{ .name = "monitor",
+	  .usage = "--fd N",
+	  .summary = "be the monitor of a sandbox, for a program that speaks its frames",
+	  .text = "What libcaisson starts: the sandbox lives as long as the stream on descriptor "
+		  "N. "
+		  "docs/protocol.md says what is spoken there.",
+	  .flags = monitor_flags,
+	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .starts_sandbox = true,
+	  .run = cli_monitor },
 #endif
 	{ .name = "why",
 	  .usage = "[RUN]",

@@ -362,7 +362,8 @@ int cli_parse(struct cli *cli, int argc, char **argv, struct csn_error *err)
 	while (reader.next < argc) {
 		word = argv[reader.next];
 		if (str_is(word, "--") ||
-		    (cli->command->takes_argv && (word[0] != '-' || !word[1])))
+		    (cli->command->takes_argv && (word[0] != '-' || !word[1]) &&
+		     cli->arg_count >= cli->command->own_words))
 			break;
 		reader.next++;
 		if (word[0] != '-' || !word[1])

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -32,13 +33,16 @@ struct up {
 	int place;
 	int lock;
 	int listener;
-	int told; /* where the parent waits for a struct csn_error */
+	int owner;              /* a stream whose end is the sandbox's, -1 */
+	int told;               /* where the parent waits for a struct csn_error, -1 */
+	struct csn_error error; /* why there is no sandbox, code 0: there is one */
 };
 
 static void tell(void *data, const struct csn_error *err)
 {
 	struct up *up = data;
 
+	up->error = *err;
 	if (up->told >= 0 && write(up->told, err, sizeof *err) < 0)
 		return; /* nobody waits any more */
 	up->told = fd_close(up->told);
@@ -57,13 +61,12 @@ static int leave_caller(void)
 	return 0;
 }
 
-static _Noreturn void serve(struct up *up, const struct plan *plan, const struct cli_policy *policy,
-			    const struct cli_options *options)
+static int stay(struct up *up, const struct plan *plan, const struct cli_policy *policy,
+		const struct cli_options *options)
 {
-	const char *cwd = plan->workspace.host ? plan->workspace.at : "/tmp";
 	struct stay_setup setup = {
 		.run = { .plan = plan,
-			 .cwd = cwd,
+			 .cwd = plan->workspace.host ? plan->workspace.at : "/tmp",
 			 .host_cwd = policy->project.cwd,
 			 .caller_env = (const char *const *)environ,
 			 .stdin_fd = -1,
@@ -74,19 +77,27 @@ static _Noreturn void serve(struct up *up, const struct plan *plan, const struct
 			 .hidden_root = policy->project.run_root,
 			 .tags = options->tags.items },
 		.listen_fd = up->listener,
-		.owner_fd = -1,
+		.owner_fd = up->owner,
 		.tell = tell,
 		.data = up,
 	};
 	struct run_outcome outcome = { 0 };
+	int r = stay_execute(&setup, &outcome);
+
+	run_outcome_done(&outcome);
+	return r;
+}
+
+static _Noreturn void serve(struct up *up, const struct plan *plan, const struct cli_policy *policy,
+			    const struct cli_options *options)
+{
 	int r = leave_caller();
 
 	/* Once more, as who we are now: the kernel tells clients the process that listened last. */
 	if (r >= 0 && listen(up->listener, SOMAXCONN) < 0)
 		r = -errno;
 	if (r >= 0)
-		r = stay_execute(&setup, &outcome);
-	run_outcome_done(&outcome);
+		r = stay(up, plan, policy, options);
 	place_leave(up->place, up->name);
 	_exit(r < 0 ? 1 : 0);
 }
@@ -145,7 +156,11 @@ static const char *make_name(char *ret_name, size_t size)
 	return ret_name;
 }
 
-static int open_up(struct cli *cli, struct up *up, struct csn_error *err)
+/* Starts it in a process of its own, or becomes it. */
+typedef int (*start_fn)(struct up *up, const struct plan *plan, const struct cli_policy *policy,
+			const struct cli_options *options, struct csn_error *err);
+
+static int open_up(struct cli *cli, struct up *up, start_fn start_it, struct csn_error *err)
 {
 	struct cli_policy policy;
 	struct plan plan;
@@ -157,7 +172,7 @@ static int open_up(struct cli *cli, struct up *up, struct csn_error *err)
 		return r;
 	r = cli_decide(&cli->options, &policy, NULL, &plan, err);
 	if (r >= 0) {
-		r = start(up, &plan, &policy, &cli->options, err);
+		r = start_it(up, &plan, &policy, &cli->options, err);
 		plan_done(&plan);
 	}
 	cli_policy_done(&policy);
@@ -166,18 +181,51 @@ static int open_up(struct cli *cli, struct up *up, struct csn_error *err)
 
 int cli_up(struct cli *cli)
 {
-	struct up up = { .place = -1, .lock = -1, .listener = -1, .told = -1 };
+	struct up up = { .place = -1, .lock = -1, .listener = -1, .owner = -1, .told = -1 };
 	char made[PLACE_NAME_MAX];
 	struct csn_error err = { 0 };
 	int r;
 
 	up.name = cli->arg_count ? cli->args[0] : make_name(made, sizeof made);
-	r = open_up(cli, &up, &err);
+	r = open_up(cli, &up, start, &err);
 	fd_close(up.lock);
 	fd_close(up.listener);
 	fd_close(up.place);
 	if (r < 0)
 		return cli_fail(cli, &err);
 	puts(up.name);
+	return CLI_OK;
+}
+
+/* This process is the monitor; its owner reads why there is no sandbox on our stderr. */
+static int become(struct up *up, const struct plan *plan, const struct cli_policy *policy,
+		  const struct cli_options *options, struct csn_error *err)
+{
+	int r = stay(up, plan, policy, options);
+
+	if (r >= 0 && up->error.code) {
+		*err = up->error;
+		return up->error.code;
+	}
+	return r < 0 ? csn_fail(err, r, "monitor", "out of memory") : 0;
+}
+
+int cli_monitor(struct cli *cli)
+{
+	struct up up = { .place = -1, .lock = -1, .listener = -1, .told = -1 };
+	struct csn_error err = { 0 };
+	uint64_t fd = 0;
+	struct stat st;
+
+	if (!cli->options.fd || str_parse_u64(cli->options.fd, INT_MAX, &fd) < 0 ||
+	    fstat((int)fd, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+		csn_fail(&err, -EINVAL, "usage",
+			 "--fd names a connected stream socket; libcaisson passes one");
+		return cli_misuse(cli, &err);
+	}
+	up.owner = (int)fd;
+	if (fd_set_nonblock(up.owner, 1) < 0 || fd_set_cloexec(up.owner, 1) < 0 ||
+	    open_up(cli, &up, become, &err) < 0)
+		return cli_fail(cli, &err);
 	return CLI_OK;
 }

@@ -20,7 +20,7 @@
 #include "base/program.h"
 #include "base/str.h"
 
-enum { MONITOR_FD = 3, SAID_BYTES = 4096, WORDS_MAX = 1024 };
+enum { MONITOR_FD = 3, SAID_BYTES = 4096, WORDS_MAX = 1024, FDS_MAX = 1024 };
 
 extern char **environ;
 
@@ -82,6 +82,19 @@ static int make_said(void)
 		return -errno;
 	return fd_take(&fd);
 }
+
+#ifndef __GLIBC__
+/* Not there: what was open a moment ago. Whatever a thread opens meanwhile is O_CLOEXEC or his. */
+static int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int first)
+{
+	int r = 0;
+
+	for (int fd = first; r == 0 && fd < FDS_MAX; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			r = posix_spawn_file_actions_addclose(actions, fd);
+	return r;
+}
+#endif
 
 /* Both sources lie above what is set up. 0 or an errno. */
 static int set_files(posix_spawn_file_actions_t *actions, int fd, int said_fd)

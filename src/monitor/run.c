@@ -32,7 +32,7 @@
 #include "monitor/run_private.h"
 #include "monitor/toolchain.h"
 
-enum { ARENA_QUOTA = 16 << 20, KEEP_MAX = 10 << 20 };
+enum { ARENA_QUOTA = 16 << 20, KEEP_MAX = 10 << 20, STAY_KEEPERS = 64 };
 
 static void mark(struct run *run, enum run_phase phase)
 {
@@ -383,6 +383,7 @@ static int start_wall(struct run *run)
 		return r;
 	how.agent_fd = agent_fd;
 	how.search_fd = search_fd;
+	how.own_processes = stays ? 2 + STAY_KEEPERS : 2; /* agent and helper; a keeper each call */
 	how.clone_group = limits_clone_fd(&run->limits);
 	limits_enter_fds(&run->limits, how.agent_enter, how.cmd_enter);
 	r = run->backend->start(run->plan, &how, &run->wall, &run->error);

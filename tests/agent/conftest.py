@@ -10,16 +10,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from speaker import Speaker  # noqa: E402
-
-NOBODY = 54321
-# In memory where there is one: thousands of files a test, and other tests wait for the disk too.
-PLACE = "/dev/shm" if os.access("/dev/shm", os.W_OK) and "TMPDIR" not in os.environ else None
-AS_ROOT = os.geteuid() == 0
-# who -> (uid, None: ours; has openat2)
-WHO = {"root": (None, True), "user": (NOBODY, True), "steps": (NOBODY, False)} if AS_ROOT else \
-      {"user": (None, True), "steps": (None, False)}
-
+from speaker import AS_ROOT, WHO, Speaker  # noqa: E402
 
 @pytest.fixture(scope="session")
 def program():

@@ -17,6 +17,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Every other descriptor of the agent's is /dev/null where there is no wall: src/os/agent_fds.h
 LAUNCH = "exec 3<>/dev/null 4<>/dev/null 5<>/dev/null 6<>/dev/null 7<>/dev/null 8<>/dev/null; umask 022; eval \"$1\"; shift; exec \"$@\""
 
+NOBODY = 54321
+# In memory where there is one: thousands of files a test, and other tests wait for the disk too.
+PLACE = "/dev/shm" if os.access("/dev/shm", os.W_OK) and "TMPDIR" not in os.environ else None
+AS_ROOT = os.geteuid() == 0
+# who -> (uid, None: ours; has openat2)
+WHO = {"root": (None, True), "user": (NOBODY, True), "steps": (NOBODY, False)} if AS_ROOT else \
+      {"user": (None, True), "steps": (None, False)}
+
 
 class Failed(Exception):
     """{failed, Ref, Reason, Detail}"""

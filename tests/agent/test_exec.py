@@ -6,9 +6,8 @@ import subprocess
 import time
 
 import pytest
-from conftest import WHO
 from etf import Atom
-from speaker import Failed, WINDOW, fails
+from speaker import WHO, Failed, WINDOW, fails
 from trees import (ENDS, ENV, STAYS, STORM, argv, children, descendants, detach, is_alive, keeper_of, one, text,
                    until)
 

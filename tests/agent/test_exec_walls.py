@@ -10,8 +10,7 @@ import threading
 import time
 
 import pytest
-from conftest import AS_ROOT, NOBODY
-from speaker import Failed
+from speaker import AS_ROOT, NOBODY, Failed
 from trees import ENDS, STAYS, STORM, argv, children, descendants, detach, one, text, until
 
 OWN_PIDS = 'shift; set -- x unshare %s --pid --fork --kill-child --mount-proc "$@"'

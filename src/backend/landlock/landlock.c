@@ -145,7 +145,7 @@ static int fork_child(const struct plan *plan, const struct backend_start *how,
 	launch->landlock_tcp = true;
 	launch->private_uid = geteuid() == 0 ? wall->kernel_uid : 0;
 	if (launch->private_uid && plan->limits.processes != PLAN_UNLIMITED)
-		launch_limit(launch, RLIMIT_NPROC, plan->limits.processes + 2);
+		launch_limit(launch, RLIMIT_NPROC, plan->limits.processes + how->own_processes);
 	wall->pid = sys_clone(0, &wall->pidfd, how->clone_group);
 	if (wall->pid == 0) {
 		close(wall->life);

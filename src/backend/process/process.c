@@ -131,11 +131,12 @@ static int make_userns(struct wall *wall, struct csn_error *err)
 		      : fd;
 }
 
-static void add_limits(const struct plan *plan, struct launch *launch)
+static void add_limits(const struct plan *plan, const struct backend_start *how,
+		       struct launch *launch)
 {
-	/* Counted per user namespace and id since Linux 5.14; agent and helper are in it. */
+	/* Counted per user namespace and id since Linux 5.14. */
 	if (plan->limits.processes != PLAN_UNLIMITED)
-		launch_limit(launch, RLIMIT_NPROC, plan->limits.processes + 2);
+		launch_limit(launch, RLIMIT_NPROC, plan->limits.processes + how->own_processes);
 }
 
 static int prepare(const struct plan *plan, const struct backend_start *how, struct start *start,
@@ -166,7 +167,7 @@ static int prepare(const struct plan *plan, const struct backend_start *how, str
 		return csn_fail(err, r, "start", "cannot make channels to the sandbox: %s",
 				strerror(-r));
 	channels_fill(&start->channels, plan, how, launch);
-	add_limits(plan, launch);
+	add_limits(plan, how, launch);
 	launch->is_loopback_up = plan->network == NETWORK_LOOPBACK;
 	launch->sync_fd = start->sync[0];
 	launch->netns_fd = start->netns[0];
