@@ -1,4 +1,7 @@
 /* Handles: opened, joined, asked, cancelled, closed. */
+#include <sys/wait.h>
+#include <signal.h>
+#include <poll.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -256,6 +259,20 @@ static void stop(struct csn_sandbox *link)
 	pthread_mutex_unlock(&link->lock);
 }
 
+/* Waits for a monitor's end, at most so long, kills it then, and reaps it. */
+static void reap(pid_t pid, int pid_fd, int wait_ms)
+{
+	struct pollfd ended = { .fd = pid_fd, .events = POLLIN };
+
+	while (poll(&ended, 1, wait_ms) < 0 && errno == EINTR)
+		;
+	/* By the descriptor: the number may be another's, if the host reaped it. */
+	if (!(ended.revents & POLLIN))
+		syscall(SYS_pidfd_send_signal, pid_fd, SIGKILL, NULL, 0);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 CSN_API void csn_close(csn_sandbox *sandbox)
 {
 	if (!sandbox)
@@ -264,8 +281,8 @@ CSN_API void csn_close(csn_sandbox *sandbox)
 		if (sandbox->is_ready)
 			stop(sandbox);
 		sandbox->fd = fd_close(sandbox->fd);
-		starter_reap(sandbox->monitor, sandbox->monitor_fd,
-			     sandbox->is_ready ? REAP_MS : UNREADY_MS);
+		reap(sandbox->monitor, sandbox->monitor_fd,
+		     sandbox->is_ready ? REAP_MS : UNREADY_MS);
 	}
 	link_done(sandbox);
 	free(sandbox);

@@ -5,22 +5,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/str.h"
 
-enum { MONITOR_FD = 3, SAID_BYTES = 4096, WORDS_MAX = 1024, FDS_MAX = 1024 };
+enum { MONITOR_FD = 3, SAID_BYTES = 4096, WORDS_MAX = 1024 };
 
 extern char **environ;
 
@@ -82,19 +79,6 @@ static int make_said(void)
 		return -errno;
 	return fd_take(&fd);
 }
-
-#ifndef __GLIBC__
-/* Not there: what was open a moment ago. Whatever a thread opens meanwhile is O_CLOEXEC or his. */
-static int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int first)
-{
-	int r = 0;
-
-	for (int fd = first; r == 0 && fd < FDS_MAX; fd++)
-		if (fcntl(fd, F_GETFD) >= 0)
-			r = posix_spawn_file_actions_addclose(actions, fd);
-	return r;
-}
-#endif
 
 /* Both sources lie above what is set up. 0 or an errno. */
 static int set_files(posix_spawn_file_actions_t *actions, int fd, int said_fd)
@@ -206,17 +190,4 @@ int starter_spawn(const csn_options *options, struct spawned *ret_spawned, csn_e
 	ret_spawned->fd = fd_take(&ours);
 	ret_spawned->said_fd = fd_take(&said);
 	return 0;
-}
-
-void starter_reap(pid_t pid, int pid_fd, int wait_ms)
-{
-	struct pollfd ended = { .fd = pid_fd, .events = POLLIN };
-
-	while (poll(&ended, 1, wait_ms) < 0 && errno == EINTR)
-		;
-	/* By the descriptor: the number may be another's, if the host reaped it. */
-	if (!(ended.revents & POLLIN))
-		syscall(SYS_pidfd_send_signal, pid_fd, SIGKILL, NULL, 0);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
 }

@@ -20,6 +20,3 @@ struct spawned {
 
 /* Starts `caisson monitor --fd 3 FLAGS`. 0 or -code. */
 int starter_spawn(const csn_options *options, struct spawned *ret_spawned, csn_error *err);
-
-/* Waits for its end, at most so long, kills it then, and reaps it. */
-void starter_reap(pid_t pid, int pid_fd, int wait_ms);
