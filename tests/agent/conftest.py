@@ -10,7 +10,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from speaker import AS_ROOT, WHO, Speaker  # noqa: E402
+from speaker import AS_ROOT, PLACE, WHO, Speaker  # noqa: E402
 
 @pytest.fixture(scope="session")
 def program():
