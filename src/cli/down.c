@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ int cli_down(struct cli *cli)
 	_cleanup_fd_ int place = place_open(&err);
 	int r = place;
 
+	signal(SIGPIPE, SIG_IGN); /* it may go while we ask */
 	for (int i = 0; r >= 0 && i < cli->arg_count; i++)
 		r = end_one(place, cli->args[i], &err);
 	return r < 0 ? cli_fail(cli, &err) : CLI_OK;

@@ -253,6 +253,15 @@ static uint64_t look_at_calls(struct stay *stay, uint64_t now_ms)
 	return next;
 }
 
+/* Does a client wait for an answer: of an exec, of a `wait` for a detached one? */
+static bool has_waiting(const struct stay *stay)
+{
+	for (size_t i = 0; i < STAY_CALLS; i++)
+		if (stay->calls[i].client)
+			return true;
+	return false;
+}
+
 /* How long the sandbox itself may be silent, or may take to start. */
 static uint64_t look_at_life(struct stay *stay, uint64_t now_ms)
 {
@@ -261,8 +270,8 @@ static uint64_t look_at_life(struct stay *stay, uint64_t now_ms)
 	uint64_t from = stay->is_up ? stay->heard_ms : run->started_us / 1000;
 	uint64_t at = limit == PLAN_UNLIMITED ? CLOCK_NEVER : from + limit;
 
-	if (stay->is_up && has_exec(stay) && !stay_has_detached(stay))
-		return CLOCK_NEVER; /* who waits for a command is not silent */
+	if (stay->is_up && has_waiting(stay))
+		return CLOCK_NEVER; /* who waits for an answer is not silent */
 	if (at > now_ms)
 		return at;
 	run->clock = stay->is_up ? "idle" : "startup";

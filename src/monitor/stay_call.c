@@ -122,6 +122,10 @@ static const char *refusal(struct stay *stay, const struct stay_client *client,
 			 STAY_CLIENT_CALLS);
 		return "eagain";
 	}
+	if (buf_size(&stay->run.channel.out) > STAY_CALLS_QUEUED) {
+		csn_fail(err, -EAGAIN, "call", "the agent has much to read yet; ask again");
+		return "eagain";
+	}
 	return frame_check_map(args_of(verb), &items[3], err) < 0 ? "invalid" : NULL;
 }
 
@@ -253,6 +257,8 @@ int stay_call_pass(struct stay *stay, struct stay_client *client, int index,
 
 	if (index < 0 || (size_t)index >= ARRAY_SIZE(passes) || !passes[index])
 		return -EBADMSG;
+	if (buf_size(&stay->run.channel.out) > STAY_QUEUED)
+		return -ENOBUFS;
 	call = find_of(stay, client, items[1].integer);
 	return call ? passes[index](stay, call, items) : 0; /* it crossed the call's reply */
 }
@@ -292,12 +298,20 @@ static void forward_reply(struct stay_call *call, const struct term *map)
 		call->client->is_gone = true;
 }
 
+/* He waited for this; his silence begins now. */
+static void end_silence(struct stay *stay, const struct stay_call *call)
+{
+	if (call->client)
+		call->client->heard_ms = stay->heard_ms = clock_now_ms();
+}
+
 static int on_reply(struct stay *stay, const struct term *items, struct csn_error *err)
 {
 	struct stay_call *call = stay_call_find(stay, items[1].integer);
 
 	if (!call)
 		return out_of_turn(err, "a reply");
+	end_silence(stay, call);
 	if (frame_check_map(call->verb->result, &items[2], err) < 0)
 		return -EBADMSG;
 	if (call->exec)
@@ -315,6 +329,7 @@ static int on_failed(struct stay *stay, const struct term *items, struct csn_err
 
 	if (!call)
 		return out_of_turn(err, "a failure");
+	end_silence(stay, call);
 	if (call->client) {
 		emit = channel_frame(&call->client->channel);
 		emit_tuple(&emit, 4);

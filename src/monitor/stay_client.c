@@ -92,7 +92,8 @@ void stay_client_ready(struct stay *stay, struct stay_client *client, short even
 		return;
 	client->heard_ms = stay->heard_ms = clock_now_ms();
 	if (channel_read(&client->channel, handle, &speaker, &err) < 0) {
-		stay_refuse(client, 0, "invalid", err.text);
+		client->channel.is_broken = false; /* for what is said to him; no more is read */
+		stay_refuse(client, 0, "invalid", err.code ? err.text : "too much was sent");
 		channel_flush(&client->channel);
 		client->is_gone = true;
 	}

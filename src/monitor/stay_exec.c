@@ -155,6 +155,15 @@ void stay_exec_free(struct stay_exec *exec)
 /* ---- its listener ------------------------------------------------------------------------------
  */
 
+/* The announcer may be dead: by a cancel, or by a command beside it that kills whatever it may.
+ * Then there is nothing to take, or nobody to answer; only an agent that lies is a loss. */
+static bool is_of_dead(struct stay *stay, int r, int64_t ref)
+{
+	if (r < 0)
+		return r == -ESRCH || r == -EBADF;
+	return ref > 0 && ref <= stay->last_ref && !stay_call_find(stay, ref);
+}
+
 void stay_exec_take_listener(struct stay *stay)
 {
 	struct notify_setup setup;
@@ -165,6 +174,11 @@ void stay_exec_take_listener(struct stay *stay)
 
 	if (r == -EPIPE)
 		return;
+	if (is_of_dead(stay, r, ref)) {
+		fd_close(listener);
+		stay->run.error = (struct csn_error){ 0 };
+		return;
+	}
 	call = stay_call_find(stay, ref);
 	if (r >= 0 && (!call || !call->exec || call->exec->has_listener)) {
 		fd_close(listener);
@@ -416,9 +430,10 @@ void stay_exec_reply(struct stay *stay, struct stay_call *call, const struct ter
 {
 	struct stay_exec *exec = call->exec;
 
-	if (is_true(map, "detached") && exec->notify) {
+	if (is_true(map, "detached")) {
 		answer(call, map);
-		detach(stay, call);
+		if (exec->notify) /* else all of it has ended already */
+			detach(stay, call);
 		return;
 	}
 	notify_free(exec->notify); /* what is open becomes a fact */

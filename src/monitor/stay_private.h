@@ -14,11 +14,16 @@
 #include "wire/frame.h"
 
 enum {
-	STAY_CLIENTS = 64,
 	STAY_CALLS = 64, /* the agent's own bound */
+	/* Beside the owner one at least has no call, and makes room for who says {stop}. */
+	STAY_CLIENTS = STAY_CALLS + 2,
 	STAY_DETACHED = 64,
-	STAY_CLIENT_CALLS = 32,   /* of one client, so that another finds room */
-	STAY_VERB_MS = 30000,     /* the deadline of a file verb */
+	STAY_CLIENT_CALLS = 32, /* of one client, so that another finds room */
+	STAY_VERB_MS = 30000,   /* the deadline of a file verb */
+	/* What the agent has yet to read, of the 32 MiB that its channel holds: beyond the one no
+	 * call is taken, beyond the other who still sends is dropped. The rest is for cancels. */
+	STAY_CALLS_QUEUED = 8 << 20,
+	STAY_QUEUED = 24 << 20,
 	STAY_IDLE_MS = 30 * 60000 /* unless the policy says otherwise */
 };
 

@@ -464,3 +464,88 @@ def test_what_a_crash_left_is_not_listed(stay):
     assert wait_for(lambda: subprocess.run([stay.box.caisson, "ps"], capture_output=True, text=True, env=stay.box.env | {
         "XDG_RUNTIME_DIR": str(stay.runtime)}, **stay.box.as_owner()).stdout == "", 3)
     assert not list(stay.path().parent.iterdir())
+
+
+def test_calls_cancelled_while_they_start(stay):
+    """A command may die between announcing its listener and the monitor taking it: no loss of the rest."""
+    client = stay.started().client()
+    for ref in range(300):
+        client.send("call", ref, Atom("exec"), {"command": b"true"})
+        time.sleep(ref % 60 / 10000)
+        client.send("cancel", ref)
+        client.answer(ref)
+    assert client.sh("echo here")["out"] == b"here\n"
+
+
+def test_who_waited_has_time_for_his_next_call(stay):
+    client = stay.started("-l", "idle=1s").client()
+    client.sh("sleep 1.5")
+    time.sleep(0.3)
+    assert client.sh("echo again")["out"] == b"again\n"
+
+
+def test_who_waits_beside_a_detached_one_is_not_silent(stay):
+    client = stay.started("-l", "idle=1s").client()
+    client.call("exec", command=b"sleep 60", detach=True, tag=b"beside")
+    assert client.sh("sleep 2; echo ok")["out"] == b"ok\n"
+    assert client.call("wait", tag=b"beside", timeout_ms=2000)[0][2]["timed_out"] is True
+
+
+def test_down_finds_a_place_among_clients_with_calls(stay):
+    stay.started()
+    pid = stay.monitor()
+    crowd = [stay.client() for _ in range(64)]
+    for client in crowd:
+        client.send("call", 1, Atom("exec"), {"command": b"sleep 100"})
+    assert wait_for(lambda: len(children(pid)) >= 2 * len(crowd), 10)
+    down = subprocess.run([stay.box.caisson, "down", "t"], capture_output=True, text=True, timeout=WAIT,
+                          env=stay.box.env | {"XDG_RUNTIME_DIR": str(stay.runtime)}, **stay.box.as_owner())
+    assert down.returncode == 0 and wait_for(lambda: not alive([pid]), 2), down
+
+
+def test_a_detached_command_that_is_brief(stay):
+    client = stay.started().client()
+    reasons = {client.call("exec", command=b":", detach=True, tag=b"t%d" % i)[0][2]["reason"] for i in range(100)}
+    assert reasons == {"detached"}, reasons
+
+
+def test_who_talks_nonsense_is_told(stay):
+    client = stay.started().client()
+    client.socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
+    assert client.frame()[:3] == ("failed", 0, "invalid")
+
+
+def test_a_cancel_finds_room_where_the_agent_does_not_read(stay):
+    stay.started()
+    pid = stay.monitor()
+    client = stay.client()
+    client.send("call", 1, Atom("exec"), {"command": b"trap '' USR1; sleep 1000"})
+    assert wait_for(lambda: len(children(pid)) >= 3, 5)
+    ours = agent(pid)
+    piece = encode((Atom("signal"), 1, signal.SIGUSR1))
+    os.kill(ours, signal.SIGSTOP)
+    try:
+        with pytest.raises(OSError):
+            for _ in range(60):
+                client.socket.sendall((struct.pack(">I", len(piece)) + piece) * 50000)
+        client.socket.close()
+    finally:
+        os.kill(ours, signal.SIGCONT)
+    assert wait_for(lambda: len(children(pid)) <= 2, WAIT), children(pid)
+    assert stay.client().sh("echo here")["out"] == b"here\n"
+
+
+def test_the_same_variable_in_each_call_costs_nothing(stay):
+    client = stay.started().client()
+    pid = stay.monitor()
+
+    def memory():
+        return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+    def calls(count):
+        for _ in range(count):
+            client.call("exec", argv=[b"/no/such/program"], env={b"A%d" % i: b"%d" % i * 1000 for i in range(1000, 1020)})
+    calls(10)
+    before = memory()
+    calls(100)
+    assert memory() - before < 2 << 20, memory() - before
