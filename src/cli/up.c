@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,6 +62,18 @@ static int leave_caller(void)
 	return 0;
 }
 
+/* Each command may hold 64 connects with two descriptors of ours: eight of them fill the usual
+ * 1024, and no listener could be taken any more. A command's own bound is the plan's. */
+static void raise_open_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit); /* to what it may be: not refused */
+}
+
 static int stay(struct up *up, const struct plan *plan, const struct cli_policy *policy,
 		const struct cli_options *options)
 {
@@ -82,8 +95,10 @@ static int stay(struct up *up, const struct plan *plan, const struct cli_policy 
 		.data = up,
 	};
 	struct run_outcome outcome = { 0 };
-	int r = stay_execute(&setup, &outcome);
+	int r;
 
+	raise_open_files();
+	r = stay_execute(&setup, &outcome);
 	run_outcome_done(&outcome);
 	return r;
 }

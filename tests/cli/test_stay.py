@@ -6,11 +6,13 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import textwrap
 import time
 
 import pytest
@@ -549,3 +551,29 @@ def test_the_same_variable_in_each_call_costs_nothing(stay):
     before = memory()
     calls(100)
     assert memory() - before < 2 << 20, memory() - before
+
+
+def test_commands_that_hold_connects_exhaust_nothing(stay):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, hard))
+    try:
+        stay.started(policy=f"version: 1\nworkspace: {{path: {stay.box.ws}}}\nlimits: {{processes: 1000}}\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    client = stay.client()
+    holds = """
+        import os, socket, threading, time
+        path = f"/tmp/s{os.getpid()}"
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(path)
+        server.listen(0)
+        for _ in range(66):
+            threading.Thread(target=lambda: socket.socket(socket.AF_UNIX).connect(path), daemon=True).start()
+        print("held", flush=True)
+        time.sleep(60)
+        """
+    for tag in (b"a", b"b", b"c", b"d", b"e"):
+        client.call("exec", argv=[PYTHON.encode(), b"-c", textwrap.dedent(holds).encode()], detach=True, tag=tag)
+        assert client.call("wait", tag=tag, line=b"held", timeout_ms=5000)[0][2]["reached"] is True
+    time.sleep(0.3)
+    assert stay.client().sh("echo here")["out"] == b"here\n"
