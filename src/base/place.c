@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@
 
 #define STAGE "name"
 
-enum { FILE_NAME = PLACE_NAME_MAX + 8, BACKLOG = 128 };
+enum { FILE_NAME = PLACE_NAME_MAX + 8, BACKLOG = 128, PATIENCE_S = 2 };
 
 static void find(char *ret_path, size_t size)
 {
@@ -155,6 +156,7 @@ void place_leave(int place_fd, const char *name)
 
 int place_connect(int place_fd, const char *name, struct csn_error *err)
 {
+	const struct timeval patience = { .tv_sec = PATIENCE_S }, none = { 0 };
 	_cleanup_fd_ int fd = -1;
 	struct sockaddr_un address;
 	int r = check_name(name, err);
@@ -164,8 +166,14 @@ int place_connect(int place_fd, const char *name, struct csn_error *err)
 	if (r < 0)
 		return r;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+	/* A stopped monitor lets nobody in once its queue is full. */
+	if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0 &&
+	    connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none) == 0)
 		return fd_take(&fd);
+	if (errno == EAGAIN)
+		return csn_fail(err, -ETIMEDOUT, STAGE,
+				"the sandbox %s does not answer; its monitor may be stopped", name);
 	if (errno == ENOENT || errno == ECONNREFUSED)
 		return csn_fail(err, -ENOENT, STAGE,
 				"there is no sandbox named %s; `caisson ps` lists them", name);

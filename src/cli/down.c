@@ -46,7 +46,8 @@ int cli_down(struct cli *cli)
 
 struct sandbox {
 	char name[PLACE_NAME_MAX + 1];
-	pid_t pid; /* of its monitor */
+	const char *state;
+	pid_t pid; /* of its monitor, 0: it does not answer */
 	int64_t started_ms;
 };
 
@@ -61,11 +62,13 @@ static bool look_at(int place, const char *name, struct sandbox *ret_sandbox)
 	struct stat st;
 
 	snprintf(file, sizeof file, "%.*s.lock", PLACE_NAME_MAX, name);
-	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-	    fstatat(place, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(place, file, &st, AT_SYMLINK_NOFOLLOW) < 0 || fd == -ENOENT)
 		return false;
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		peer.pid = 0;
 	snprintf(ret_sandbox->name, sizeof ret_sandbox->name, "%.*s", PLACE_NAME_MAX, name);
 	ret_sandbox->pid = peer.pid;
+	ret_sandbox->state = peer.pid ? "up" : "silent";
 	ret_sandbox->started_ms = (int64_t)st.st_ctim.tv_sec * 1000 + st.st_ctim.tv_nsec / 1000000;
 	return true;
 }
@@ -117,7 +120,10 @@ static void print_text(const struct sandbox *sandboxes, int count)
 		char age[32];
 
 		str_format_duration(age_ms / 1000 * 1000, age, sizeof age);
-		printf("%-24s  up  %8s  pid %d\n", sandbox->name, age, (int)sandbox->pid);
+		printf("%-24s  %-6s  %8s", sandbox->name, sandbox->state, age);
+		if (sandbox->pid)
+			printf("  pid %d", (int)sandbox->pid);
+		putchar('\n');
 	}
 }
 
@@ -129,9 +135,10 @@ static int print_json(const struct sandbox *sandboxes, int count)
 		char started[CLOCK_TEXT];
 
 		clock_format(sandboxes[i].started_ms, started);
-		json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:s}", "name",
-						      sandboxes[i].name, "state", "up", "pid",
-						      (int)sandboxes[i].pid, "started", started));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:i, s:s}", "name", sandboxes[i].name,
+						"state", sandboxes[i].state, "pid",
+						(int)sandboxes[i].pid, "started", started));
 	}
 	return out_json(json_pack("{s:o}", "sandboxes", list));
 }

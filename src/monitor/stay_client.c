@@ -72,6 +72,7 @@ static int handle(void *data, int index, const struct term *items, struct csn_er
 {
 	struct speaker *speaker = data;
 
+	speaker->stay->heard_ms = clock_now_ms(); /* who only connects, as `ps` does, says nothing */
 	if (index == FRAME_STOP) {
 		speaker->stay->is_over = true;
 		return 0;
@@ -90,7 +91,7 @@ void stay_client_ready(struct stay *stay, struct stay_client *client, short even
 
 	if (client->is_gone || !(events & (POLLIN | POLLHUP | POLLERR)))
 		return;
-	client->heard_ms = stay->heard_ms = clock_now_ms();
+	client->heard_ms = clock_now_ms();
 	if (channel_read(&client->channel, handle, &speaker, &err) < 0) {
 		client->channel.is_broken = false; /* for what is said to him; no more is read */
 		stay_refuse(client, 0, "invalid", err.code ? err.text : "too much was sent");

@@ -460,6 +460,28 @@ def test_ps_and_down(stay):
     assert gone.returncode != 0 and "no sandbox named one" in gone.stderr, gone
 
 
+def test_a_stopped_monitor_holds_up_nobody(stay):
+    stay.started()
+    pid = stay.monitor()
+    os.kill(pid, signal.SIGSTOP)
+    crowd = []
+    try:
+        for _ in range(200):
+            peer = socket.socket(socket.AF_UNIX)
+            peer.setblocking(False)
+            crowd.append(peer)
+            peer.connect(str(stay.path()))
+    except BlockingIOError:
+        pass
+    try:
+        before = time.monotonic()
+        ps = subprocess.run([stay.box.caisson, "ps"], capture_output=True, text=True, timeout=WAIT,
+                            env=stay.box.env | {"XDG_RUNTIME_DIR": str(stay.runtime)}, **stay.box.as_owner())
+        assert ps.stdout.split()[:2] == ["t", "silent"] and time.monotonic() - before < 6, ps
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 def test_what_a_crash_left_is_not_listed(stay):
     stay.started()
     os.kill(stay.monitor(), signal.SIGKILL)
