@@ -72,7 +72,8 @@ static int handle(void *data, int index, const struct term *items, struct csn_er
 {
 	struct speaker *speaker = data;
 
-	speaker->stay->heard_ms = clock_now_ms(); /* who only connects, as `ps` does, says nothing */
+	speaker->stay->heard_ms =
+		clock_now_ms(); /* who only connects, as `ps` does, says nothing */
 	if (index == FRAME_STOP) {
 		speaker->stay->is_over = true;
 		return 0;
