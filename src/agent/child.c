@@ -32,9 +32,10 @@
 
 enum { SCRIPT_ARGS = 1024 }; /* of a script without "#!", on the stack: nothing is allocated here */
 
-/* Ignored signals stay ignored across exec: `yes | head` would never end. By the raw call, since
- * libc keeps some numbers to itself; a kernel's sigaction of zeros is SIG_DFL. */
-static void default_signals(void)
+/* By the raw call, since libc keeps some numbers to itself; a kernel's sigaction of zeros is
+ * SIG_DFL.
+ */
+void child_default_signals(void)
 {
 	static const unsigned long none[4];
 
@@ -46,7 +47,7 @@ static int own_session(struct child *child)
 {
 	sigset_t none;
 
-	default_signals();
+	child_default_signals();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || setsid() < 0)

@@ -43,3 +43,6 @@ extern const struct child_step child_steps[]; /* ends with a NULL name */
 
 /* Runs the steps and executes the program. Does not return. */
 _Noreturn void child_run(struct child *child);
+
+/* All of them: ignored ones stay ignored across exec, and `yes | head` would never end. */
+void child_default_signals(void);

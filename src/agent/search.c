@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/child.h"
 #include "agent/files.h"
 #include "agent/search_reply.h"
 #include "base/clock.h"
@@ -178,8 +179,7 @@ static void own_process(const struct start *start)
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	for (int number = 1; number < NSIG; number++)
-		signal(number, SIG_DFL);
+	child_default_signals();
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || setsid() < 0 ||
 	    getppid() != start->agent)
 		refuse(start, "eio", "the agent ended");
