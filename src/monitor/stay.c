@@ -1,6 +1,5 @@
 /*
- * The life of a sandbox that stays; see stay.h. One poll loop: notifications before pumping, since
- * a program that waits on one may hold what a client waits for. Nothing in here blocks.
+ * The life of a sandbox that stays, and its clocks; see stay.h. Nothing in here blocks.
  */
 #include "monitor/stay.h"
 
@@ -17,26 +16,6 @@
 #include "base/fd.h"
 #include "monitor/stay_private.h"
 
-enum slot {
-	SLOT_LISTENERS,
-	SLOT_STREAM,
-	SLOT_SIGNALS,
-	SLOT_WALL,
-	SLOT_OOM,
-	SLOT_LISTEN,
-	SLOT_FIXED
-};
-
-/* Fixed ones, then the listener and the timer of each call and each detached command, then the
- * clients. */
-enum {
-	STAY_NOTIFIERS = STAY_CALLS + STAY_DETACHED,
-	SLOT_NOTIFY = SLOT_FIXED,
-	SLOT_TIMER = SLOT_NOTIFY + STAY_NOTIFIERS,
-	SLOT_CLIENT = SLOT_TIMER + STAY_NOTIFIERS,
-	SLOT_COUNT = SLOT_CLIENT + STAY_CLIENTS
-};
-
 void stay_up(struct stay *stay)
 {
 	struct run *run = &stay->run;
@@ -52,8 +31,8 @@ void stay_up(struct stay *stay)
 	stay->setup->tell(stay->setup->data, &fine);
 }
 
-/* ---- facts about the sandbox as a whole --------------------------------------------------------
- */
+/* ---- facts about the sandbox as a whole
+ * ---------------------------------------------------------- */
 
 /* A limit of all commands together: each that runs is told. */
 static void share_facts(struct stay *stay, size_t from)
@@ -102,7 +81,7 @@ static uint64_t look_at_limits(struct stay *stay, uint64_t now_ms)
 	return run->limits.next_tick_ms;
 }
 
-static void on_oom(struct stay *stay)
+void stay_oom(struct stay *stay)
 {
 	struct run *run = &stay->run;
 	struct cgroup_usage usage;
@@ -115,107 +94,8 @@ static void on_oom(struct stay *stay)
 	end_execs(stay, END_MEMORY);
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------
- */
-
-static void fill(struct stay *stay, struct pollfd *fds)
-{
-	struct run *run = &stay->run;
-
-	for (int i = 0; i < SLOT_COUNT; i++)
-		fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
-	fds[SLOT_LISTENERS].fd = run->wall.listeners;
-	fds[SLOT_STREAM].fd = run->channel.is_ended ? -1 : run->wall.stream;
-	fds[SLOT_STREAM].events |= channel_wants_out(&run->channel) ? POLLOUT : 0;
-	fds[SLOT_SIGNALS].fd = run->signal_fd;
-	fds[SLOT_WALL].fd = run->wall.pidfd;
-	fds[SLOT_OOM] = (struct pollfd){ run->limits.oom_fd, run->limits.oom_events, 0 };
-	fds[SLOT_LISTEN].fd = stay->is_up ? stay->setup->listen_fd : -1;
-	for (int i = 0; i < STAY_NOTIFIERS; i++) {
-		const struct stay_exec *exec =
-			i < STAY_CALLS ? stay->calls[i].exec : stay->detached[i - STAY_CALLS];
-
-		fds[SLOT_NOTIFY + i].fd = exec && exec->notify ? notify_fd(exec->notify) : -1;
-		fds[SLOT_TIMER + i].fd = exec && exec->notify ? notify_timer_fd(exec->notify) : -1;
-	}
-	for (int i = 0; i < STAY_CLIENTS; i++) {
-		const struct channel *channel = &stay->clients[i].channel;
-
-		fds[SLOT_CLIENT + i].fd = channel->fd;
-		fds[SLOT_CLIENT + i].events |= channel_wants_out(channel) ? POLLOUT : 0;
-	}
-}
-
-static void on_stream(struct stay *stay, short events)
-{
-	struct run *run = &stay->run;
-
-	if (!(events & (POLLIN | POLLHUP | POLLERR)))
-		return;
-	if (channel_read(&run->channel, stay_handle_frame, stay, &run->error) < 0)
-		run_lose(run);
-}
-
-static void on_signals(struct stay *stay)
-{
-	struct signalfd_siginfo info;
-
-	while (read(stay->run.signal_fd, &info, sizeof info) == sizeof info)
-		if (info.ssi_signo != SIGWINCH) {
-			stay->run.end_signal = (int)info.ssi_signo;
-			stay->is_over = true;
-		}
-}
-
-static void on_fixed(struct stay *stay, enum slot slot, short events)
-{
-	if (slot == SLOT_LISTENERS && events & POLLIN)
-		stay_exec_take_listener(stay);
-	else if (slot == SLOT_LISTENERS)
-		stay->run.wall.listeners = fd_close(stay->run.wall.listeners);
-	else if (slot == SLOT_STREAM)
-		on_stream(stay, events);
-	else if (slot == SLOT_SIGNALS)
-		on_signals(stay);
-	else if (slot == SLOT_WALL)
-		stay->run.is_wall_over = true;
-	else if (slot == SLOT_OOM)
-		on_oom(stay);
-	else
-		stay_accept(stay);
-}
-
-/* Before all else: a program that waits for an answer may hold what a client waits for. */
-static void dispatch_notifiers(struct stay *stay, const struct pollfd *fds)
-{
-	for (int i = 0; i < STAY_NOTIFIERS; i++) {
-		struct stay_call *call = i < STAY_CALLS ? &stay->calls[i] : NULL;
-
-		if (!fds[SLOT_NOTIFY + i].revents && !fds[SLOT_TIMER + i].revents)
-			continue;
-		if (!call)
-			stay_detached_notified(stay, (size_t)(i - STAY_CALLS));
-		else if (call->exec && call->exec->notify)
-			stay_exec_notified(stay, call);
-	}
-}
-
-static void dispatch(struct stay *stay, const struct pollfd *fds)
-{
-	dispatch_notifiers(stay, fds);
-	for (int i = 0; i < SLOT_FIXED; i++)
-		if (fds[i].fd >= 0 && fds[i].revents)
-			on_fixed(stay, (enum slot)i, fds[i].revents);
-	for (int i = 0; i < STAY_CLIENTS; i++) {
-		const struct pollfd *fd = &fds[SLOT_CLIENT + i];
-
-		if (fd->fd >= 0 && fd->revents && stay->clients[i].channel.fd == fd->fd)
-			stay_client_ready(stay, &stay->clients[i], fd->revents);
-	}
-}
-
-/* ---- clocks ------------------------------------------------------------------------------------
- */
+/* ---- clocks
+ * -------------------------------------------------------------------------------------- */
 
 static uint64_t idle_ms(const struct stay *stay)
 {
@@ -293,33 +173,8 @@ static int look_at_clocks(struct stay *stay)
 	return next <= now_ms ? 0 : next - now_ms > 60000 ? 60000 : (int)(next - now_ms);
 }
 
-static bool is_over(const struct stay *stay)
-{
-	const struct run *run = &stay->run;
-
-	return stay->is_over || run->is_killed || run->channel.is_broken || run->channel.is_ended ||
-	       run->is_wall_over;
-}
-
-static void loop(struct stay *stay)
-{
-	struct pollfd fds[SLOT_COUNT];
-
-	while (!is_over(stay)) {
-		int wait_ms = look_at_clocks(stay);
-
-		stay_clients_turn(stay);
-		channel_flush(&stay->run.channel);
-		if (is_over(stay))
-			break;
-		fill(stay, fds);
-		if (poll(fds, SLOT_COUNT, wait_ms) > 0)
-			dispatch(stay, fds);
-	}
-}
-
-/* ---- from the start to the end -----------------------------------------------------------------
- */
+/* ---- from the start to the end
+ * ------------------------------------------------------------------- */
 
 static struct stay *stay_new(const struct stay_setup *setup)
 {
@@ -353,7 +208,7 @@ int stay_execute(const struct stay_setup *setup, struct run_outcome *ret_outcome
 	if (!stay)
 		return -ENOMEM;
 	if (run_begin(&stay->run) >= 0)
-		loop(stay);
+		stay_loop(stay, look_at_clocks);
 	else
 		stay->run.ending = END_START_FAILED;
 	settle(stay);

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "monitor/stay_private.h"
+#include "monitor/stay_verbs.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -52,28 +52,50 @@ void stay_call_free(struct stay_call *call)
 {
 	stay_call_forget(call);
 	stay_exec_free(call->exec);
+	work_free(call->work);
 	*call = (struct stay_call){ 0 };
 }
 
-/* ---- to the agent ---------------------------------------------------------------------------- */
+/* Nothing more is said of it. Who works on it is let go once he has nothing more to say. */
+static void finish(struct stay_call *call)
+{
+	if (!call->work) {
+		stay_call_free(call);
+		return;
+	}
+	stay_call_forget(call);
+	call->is_answered = true;
+}
+
+/* ---- to the agent, or to a worker ------------------------------------------------------------ */
+
+static struct channel *channel_of(struct stay *stay, const struct stay_call *call)
+{
+	return call->work ? &call->work->channel : &stay->run.channel;
+}
 
 /* {name, Ref} or {name, Ref, value} */
 static void send_number(struct stay *stay, const struct stay_call *call, const char *name,
 			int64_t value)
 {
-	struct emit emit = channel_frame(&stay->run.channel);
+	struct channel *channel = channel_of(stay, call);
+	struct emit emit = channel_frame(channel);
 
 	emit_tuple(&emit, value < 0 ? 2 : 3);
 	emit_atom(&emit, name);
 	emit_int(&emit, call->ref);
 	if (value >= 0)
 		emit_int(&emit, value);
-	channel_send(&stay->run.channel, &emit);
+	channel_send(channel, &emit);
 }
 
-void stay_call_cancel(struct stay *stay, const struct stay_call *call)
+void stay_call_cancel(struct stay *stay, struct stay_call *call)
 {
-	send_number(stay, call, "cancel", -1);
+	call->is_cancelled = true;
+	if (call->work)
+		work_kill(call->work);
+	else
+		send_number(stay, call, "cancel", -1);
 }
 
 void stay_call_signal(struct stay *stay, const struct stay_call *call, int signal)
@@ -95,24 +117,27 @@ static int forward_call(struct stay *stay, const struct stay_call *call, const s
 
 /* ---- from a client --------------------------------------------------------------------------- */
 
-/* What a client may ask of a verb: for some other than what we ask of the agent. */
-static const struct frame_key *args_of(const struct frame_verb *verb)
+/* Does this sandbox have the verb? Else why not. */
+static bool has_verb(const struct stay *stay, const struct frame_verb *verb,
+		     const struct stay_verb *own, struct csn_error *err)
 {
-	for (size_t i = 0; i < frame_client_verb_count; i++)
-		if (str_is(frame_client_verbs[i].name, verb->name))
-			return frame_client_verbs[i].args;
-	return verb->args;
+	const char *why = own ? own->missing(stay) : NULL;
+
+	if (own ? !why : verb && stay->verbs >> (verb - frame_verbs) & 1)
+		return true;
+	csn_fail(err, -EOPNOTSUPP, "call", "%s",
+		 why ? why : "this sandbox does not have that verb");
+	return false;
 }
 
 /* Why a call cannot be taken, NULL: it can. */
 static const char *refusal(struct stay *stay, const struct stay_client *client,
-			   const struct term *items, const struct frame_verb *verb,
-			   struct csn_error *err)
+			   const struct term *items, struct csn_error *err)
 {
-	if (!verb || !(stay->verbs >> (verb - frame_verbs) & 1)) {
-		csn_fail(err, -EOPNOTSUPP, "call", "this sandbox does not have that verb");
+	const struct frame_verb *verb = frame_find_client_verb(&items[2]);
+
+	if (!has_verb(stay, frame_find_verb(&items[2]), stay_verb_find(&items[2]), err))
 		return "not_supported";
-	}
 	if (find_of(stay, client, items[1].integer)) {
 		csn_fail(err, -EINVAL, "call", "this Ref is in use");
 		return "invalid";
@@ -126,7 +151,7 @@ static const char *refusal(struct stay *stay, const struct stay_client *client,
 		csn_fail(err, -EAGAIN, "call", "the agent has much to read yet; ask again");
 		return "eagain";
 	}
-	return frame_check_map(args_of(verb), &items[3], err) < 0 ? "invalid" : NULL;
+	return frame_check_map(verb->args, &items[3], err) < 0 ? "invalid" : NULL;
 }
 
 /* What waits for as long as it is asked to. */
@@ -147,9 +172,11 @@ static uint64_t deadline_of(const struct frame_verb *verb, const struct term *ma
 
 int stay_call_new(struct stay *stay, struct stay_client *client, const struct term *items)
 {
-	const struct frame_verb *verb = frame_find_verb(&items[2]);
+	const struct stay_verb *own = stay_verb_find(&items[2]);
+	const struct frame_verb *verb =
+		own ? frame_find_client_verb(&items[2]) : frame_find_verb(&items[2]);
 	struct csn_error err = { 0 };
-	const char *reason = refusal(stay, client, items, verb, &err);
+	const char *reason = refusal(stay, client, items, &err);
 	struct stay_call *call;
 	int r;
 
@@ -162,11 +189,14 @@ int stay_call_new(struct stay *stay, struct stay_client *client, const struct te
 				    .client_ref = items[1].integer,
 				    .client = client,
 				    .verb = verb,
+				    .own = own,
 				    .end_at_ms = deadline_of(verb, &items[3]),
 				    .window = RUN_WINDOW,
 				    .input_window = RUN_WINDOW };
 	client->calls++;
-	if (str_is(verb->name, "exec"))
+	if (own)
+		r = stay_work_start(stay, call, &items[3], &err);
+	else if (str_is(verb->name, "exec"))
 		r = stay_exec_start(stay, call, &items[3], &err);
 	else
 		r = forward_call(stay, call, items);
@@ -189,6 +219,8 @@ static int pass_data(struct stay *stay, struct stay_call *call, const struct ter
 	call->input_window -= (int64_t)size;
 	if (call->input_window < 0)
 		return -EBADMSG;
+	if (call->work) /* none of them takes input */
+		return 0;
 	emit = channel_frame(&stay->run.channel);
 	emit_tuple(&emit, 4);
 	emit_atom(&emit, "data");
@@ -217,14 +249,18 @@ static int pass_window(struct stay *stay, struct stay_call *call, const struct t
 
 static int pass_signal(struct stay *stay, struct stay_call *call, const struct term *items)
 {
-	stay_call_signal(stay, call, (int)items[2].integer);
+	if (call->exec)
+		stay_call_signal(stay, call, (int)items[2].integer);
 	return 0;
 }
 
 static int pass_resize(struct stay *stay, struct stay_call *call, const struct term *items)
 {
-	struct emit emit = channel_frame(&stay->run.channel);
+	struct emit emit;
 
+	if (!call->exec)
+		return 0;
+	emit = channel_frame(&stay->run.channel);
 	emit_tuple(&emit, 4);
 	emit_atom(&emit, "resize");
 	emit_int(&emit, call->ref);
@@ -318,7 +354,7 @@ static int on_reply(struct stay *stay, const struct term *items, struct csn_erro
 		stay_exec_reply(stay, call, &items[2]);
 	else if (call->client)
 		forward_reply(call, &items[2]);
-	stay_call_free(call);
+	finish(call);
 	return 0;
 }
 
@@ -340,7 +376,7 @@ static int on_failed(struct stay *stay, const struct term *items, struct csn_err
 		if (channel_send(&call->client->channel, &emit) < 0)
 			call->client->is_gone = true;
 	}
-	stay_call_free(call);
+	finish(call);
 	return 0;
 }
 

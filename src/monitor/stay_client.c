@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "monitor/stay_private.h"
+#include "monitor/stay_verbs.h"
 
 enum { PROTOCOL_VERSION = 1 };
 
@@ -36,6 +36,23 @@ void stay_refuse(struct stay_client *client, int64_t ref, const char *reason, co
 	send_or_drop(client, &emit);
 }
 
+/* The agent's, and those of the monitor that this sandbox has. */
+static void emit_verbs(struct emit *emit, const struct stay *stay)
+{
+	uint32_t count = (uint32_t)__builtin_popcountll(stay->verbs);
+
+	for (size_t i = 0; i < stay_verb_count; i++)
+		count += !stay_verbs[i].missing(stay);
+	emit_list(emit, count);
+	for (size_t i = 0; i < frame_verb_count; i++)
+		if (stay->verbs >> i & 1)
+			emit_atom(emit, frame_verbs[i].name);
+	for (size_t i = 0; i < stay_verb_count; i++)
+		if (!stay_verbs[i].missing(stay))
+			emit_atom(emit, stay_verbs[i].name);
+	emit_nil(emit);
+}
+
 static void greet(struct stay *stay, struct stay_client *client)
 {
 	struct emit emit = channel_frame(&client->channel);
@@ -47,11 +64,7 @@ static void greet(struct stay *stay, struct stay_client *client)
 	emit_atom(&emit, "version");
 	emit_int(&emit, PROTOCOL_VERSION);
 	emit_atom(&emit, "verbs");
-	emit_list(&emit, (uint32_t)__builtin_popcountll(stay->verbs));
-	for (size_t i = 0; i < frame_verb_count; i++)
-		if (stay->verbs >> i & 1)
-			emit_atom(&emit, frame_verbs[i].name);
-	emit_nil(&emit);
+	emit_verbs(&emit, stay);
 	emit_atom(&emit, "enforces");
 	emit_list(&emit, (uint32_t)__builtin_popcountll(enforces));
 	for (unsigned bit = 0; bit < FEATURE_COUNT; bit++)

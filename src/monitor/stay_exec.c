@@ -14,8 +14,8 @@
 #include "base/str.h"
 #include "monitor/stay_private.h"
 
-/* ---- the call ----------------------------------------------------------------------------------
- */
+/* ---- the call
+ * ------------------------------------------------------------------------------------ */
 
 /* What goes through as the client wrote it. */
 static const char *const passed_keys[] = { "argv", "command", "cwd",    "stdin", "tty",
@@ -134,7 +134,6 @@ int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term
 	exec->started_us = clock_now_us();
 	exec->kill_at_ms = CLOCK_NEVER;
 	exec->limit_ms = command_ms(stay, map);
-	exec->is_detached = is_true(map, "detach");
 	call->end_at_ms =
 		exec->limit_ms == PLAN_UNLIMITED ? CLOCK_NEVER : clock_now_ms() + exec->limit_ms;
 	violations_init(&exec->violations, stay->run.plan, run_log_violation, &stay->run);
@@ -152,8 +151,8 @@ void stay_exec_free(struct stay_exec *exec)
 	free(exec);
 }
 
-/* ---- its listener ------------------------------------------------------------------------------
- */
+/* ---- its listener
+ * -------------------------------------------------------------------------------- */
 
 /* The announcer may be dead: by a cancel, or by a command beside it that kills whatever it may.
  * Then there is nothing to take, or nobody to answer; only an agent that lies is a loss. */
@@ -207,8 +206,8 @@ void stay_exec_notified(struct stay *stay, struct stay_call *call)
 	}
 }
 
-/* ---- detached ----------------------------------------------------------------------------------
- */
+/* ---- detached
+ * ------------------------------------------------------------------------------------ */
 
 /* Its call is answered; while processes of it live, what they try is still explained. */
 static void detach(struct stay *stay, struct stay_call *call)
@@ -241,8 +240,8 @@ void stay_detached_notified(struct stay *stay, size_t i)
 	stay->detached[i] = NULL;
 }
 
-/* ---- its end -----------------------------------------------------------------------------------
- */
+/* ---- its end
+ * ------------------------------------------------------------------------------------- */
 
 void stay_exec_end(struct stay *stay, struct stay_call *call, enum ending ending, bool is_soft)
 {
@@ -295,8 +294,8 @@ bool stay_exec_count(struct stay *stay, struct stay_call *call, int stream, size
 	return false;
 }
 
-/* ---- its account -------------------------------------------------------------------------------
- */
+/* ---- its account
+ * --------------------------------------------------------------------------------- */
 
 static void emit_number(struct emit *emit, const char *key, uint64_t value)
 {

@@ -1,11 +1,14 @@
 /*
  * stay_private - the state of a sandbox that stays, shared by the files stay*.c and by nobody else
  *
- *   stay.c         its life: start, one poll loop, clocks, end
+ *   stay.c         its life: start, clocks, end
+ *   stay_loop.c    one poll loop: who is ready
  *   stay_client.c  who is connected, frames from and to him
  *   stay_call.c    the table of calls under way: a client's Ref and ours
  *   stay_log.c     execs in the audit log
  *   stay_exec.c    what an exec needs beyond its frame: environment, listener, deadline, account
+ *   stay_verbs.c   the verbs that the monitor answers itself
+ *   stay_work.c    their calls, each in a process of its own (worker.h)
  */
 #pragma once
 
@@ -44,7 +47,6 @@ struct stay_exec {
 	uint64_t wall_us;  /* once it is over */
 	uint64_t bytes[2]; /* stdout (and a terminal's), stderr */
 	uint64_t cut_bytes;
-	bool is_detached;
 	enum ending ending;
 	const char *clock; /* of a timeout */
 	uint64_t limit_ms; /* of its `command` clock */
@@ -56,10 +58,14 @@ struct stay_call {
 	int64_t client_ref;         /* as its client knows it */
 	struct stay_client *client; /* NULL: he left, or has his answer */
 	const struct frame_verb *verb;
-	struct stay_exec *exec; /* NULL for other verbs */
-	uint64_t end_at_ms;     /* CLOCK_NEVER */
-	int64_t window;         /* bytes of output that the agent may still send */
-	int64_t input_window;   /* bytes of input that the client may still send */
+	struct stay_exec *exec;      /* NULL for other verbs */
+	const struct stay_verb *own; /* that the monitor answers, NULL: the agent does */
+	struct work *work;           /* of such a one */
+	bool is_answered;            /* its worker has to end yet */
+	bool is_cancelled;
+	uint64_t end_at_ms;   /* CLOCK_NEVER */
+	int64_t window;       /* bytes of output that the agent may still send */
+	int64_t input_window; /* bytes of input that the client may still send */
 };
 
 struct stay {
@@ -77,10 +83,18 @@ struct stay {
 	struct stay_call calls[STAY_CALLS];
 };
 
+/* ---- stay_loop.c ---- */
+
+/* Until somebody asked for the end, or the wall ended. `clocks` returns ms to wait, -1: no end. */
+void stay_loop(struct stay *stay, int (*clocks)(struct stay *stay));
+bool stay_is_over(const struct stay *stay);
+
 /* ---- stay.c ---- */
 
 /* The agent is ready. */
 void stay_up(struct stay *stay);
+/* Memory ran out among the commands. */
+void stay_oom(struct stay *stay);
 
 /* ---- stay_client.c ---- */
 
@@ -109,8 +123,8 @@ int stay_handle_frame(void *data, int index, const struct term *items, struct cs
 
 /* By the Ref that the agent knows; NULL: none. */
 struct stay_call *stay_call_find(struct stay *stay, int64_t ref);
-/* To the agent: {cancel, Ref}, {signal, Ref, N}. */
-void stay_call_cancel(struct stay *stay, const struct stay_call *call);
+/* {cancel, Ref} to the agent, or the end of its worker; {signal, Ref, N}. */
+void stay_call_cancel(struct stay *stay, struct stay_call *call);
 void stay_call_signal(struct stay *stay, const struct stay_call *call, int signal);
 /* The call is over for its client; the agent may still have to answer. */
 void stay_call_forget(struct stay_call *call);
@@ -135,6 +149,14 @@ void stay_detached_notified(struct stay *stay, size_t i);
 bool stay_has_detached(const struct stay *stay);
 /* Clocks; returns when to look again, CLOCK_NEVER. */
 uint64_t stay_exec_clock(struct stay *stay, struct stay_call *call, uint64_t now_ms);
+
+/* ---- stay_work.c ---- */
+
+/* 0, or -errno with a sentence. */
+int stay_work_start(struct stay *stay, struct stay_call *call, const struct term *map,
+		    struct csn_error *err);
+/* Its worker said something, or ended: the call may be free afterwards. */
+void stay_work_ready(struct stay *stay, struct stay_call *call);
 
 /* ---- stay_log.c ---- */
 

@@ -135,6 +135,10 @@ extern const struct frame_key frame_violation[];
 /* The verb of an atom, or NULL: the answer is then `failed` with not_supported. */
 const struct frame_verb *frame_find_verb(const struct term *atom);
 
+/* The same of what a client may ask of a monitor: its own verbs, `exec` as it takes it, else the
+ * agent's. */
+const struct frame_verb *frame_find_client_verb(const struct term *atom);
+
 /*
  * Checks a verb's argument map (or result map) against its table. 0 or -EBADMSG. What
  * one key asks of another (argv or command, not both) is the handler's to check.

@@ -368,11 +368,24 @@ int frame_decode(struct arena *arena, struct term_input payload, enum frame_side
 	return r;
 }
 
+static const struct frame_verb *find_verb(const struct frame_verb *verbs, size_t count,
+					  const struct term *atom)
+{
+	for (size_t i = 0; i < count; i++)
+		if (term_is_atom(atom, verbs[i].name))
+			return &verbs[i];
+	return NULL;
+}
+
 const struct frame_verb *frame_find_verb(const struct term *atom)
 {
-	for (size_t i = 0; i < frame_verb_count; i++) {
-		if (term_is_atom(atom, frame_verbs[i].name))
-			return &frame_verbs[i];
-	}
-	return NULL;
+	return find_verb(frame_verbs, frame_verb_count, atom);
+}
+
+const struct frame_verb *frame_find_client_verb(const struct term *atom)
+{
+	const struct frame_verb *verb =
+		find_verb(frame_client_verbs, frame_client_verb_count, atom);
+
+	return verb ? verb : frame_find_verb(atom);
 }

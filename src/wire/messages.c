@@ -496,10 +496,29 @@ static const struct frame_key commit_result[] = {
 	{ NULL },
 };
 
+static const struct frame_key stats_result[] = {
+	{ "sandbox_id", 't', true, NAME_BYTES, "of its record" },
+	{ "tier", 't', true, NAME_BYTES, "that was asked for" },
+	{ "backend", 't', true, NAME_BYTES, "the wall that was chosen" },
+	{ "workspace", 't', true, PATH_BYTES, "on the host; empty: none" },
+	{ "mode", 't', true, NAME_BYTES, "of the workspace: ro, rw, cow" },
+	{ "started_ms", 'i', true, OFFSET_MAX, "since 1970, UTC" },
+	{ "means", 't', true, NAME_BYTES, "how the rest is known: cgroup, sampled" },
+	{ "mem_bytes", 'I', true, OFFSET_MAX, "of all its commands together, or null" },
+	{ "mem_limit", 'I', true, OFFSET_MAX, "null: none" },
+	{ "processes", 'I', true, OFFSET_MAX, "processes and threads" },
+	{ "processes_limit", 'I', true, OFFSET_MAX, "null: none" },
+	{ "cpu_us", 'I', true, OFFSET_MAX, "of processor time, since it began" },
+	{ "scratch_bytes", 'I', true, OFFSET_MAX, "in use; null where scratch has no size" },
+	{ "scratch_limit", 'I', true, OFFSET_MAX, "its size" },
+	{ NULL },
+};
+
 const struct frame_verb frame_client_verbs[] = {
 	{ "exec", "runs a program and accounts for it", exec_order, exec_account },
 	{ "mount", "lends one more path", mount_args, nothing },
 	{ "diff", "lists what a copy-on-write workspace changed", paths_args, diff_result },
 	{ "commit", "writes those changes to the workspace", paths_args, commit_result },
+	{ "stats", "what the sandbox is and uses", nothing, stats_result },
 };
 const size_t frame_client_verb_count = ARRAY_SIZE(frame_client_verbs);

@@ -1,0 +1,23 @@
+/* The verbs that a monitor answers itself; see stay_verbs.h. */
+#include "monitor/stay_verbs.h"
+
+#include "base/str.h"
+
+static const char *always(const struct stay *stay)
+{
+	(void)stay;
+	return NULL;
+}
+
+const struct stay_verb stay_verbs[] = {
+	{ "stats", always, stay_stats, NULL },
+};
+const size_t stay_verb_count = ARRAY_SIZE(stay_verbs);
+
+const struct stay_verb *stay_verb_find(const struct term *atom)
+{
+	for (size_t i = 0; i < stay_verb_count; i++)
+		if (term_is_atom(atom, stay_verbs[i].name))
+			return &stay_verbs[i];
+	return NULL;
+}

@@ -1,0 +1,31 @@
+/*
+ * stay_verbs - the verbs that a monitor answers itself, as a table
+ *
+ * Their maps are in frame_client_verbs (src/wire/messages.c). A client finds in `ready` those that
+ * his sandbox has; the others are refused with the sentence that says what they want.
+ */
+#pragma once
+
+#include "monitor/stay_private.h"
+#include "monitor/worker.h"
+
+struct stay_verb {
+	const char *name;
+	/* Why this sandbox does not have it; NULL: it has. */
+	const char *(*missing)(const struct stay *stay);
+	worker_fn work;
+	/* What the worker tells the monitor alone, before its reply: for the record. Or NULL: none
+	 * is expected. 0, or -EBADMSG with a sentence. */
+	int (*note)(struct stay *stay, const struct term *map, struct csn_error *err);
+};
+
+extern const struct stay_verb stay_verbs[];
+extern const size_t stay_verb_count;
+
+/* NULL: not one of ours. */
+const struct stay_verb *stay_verb_find(const struct term *atom);
+
+/* ---- stay_stats.c ---- */
+
+/* What the sandbox is and uses; see worker_fn. */
+int stay_stats(struct worker *worker, const struct term *map, struct csn_error *err);

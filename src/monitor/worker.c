@@ -1,0 +1,189 @@
+/* A verb that the monitor answers itself, at work in a process of its own; see worker.h. */
+#include "monitor/worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/errno_name.h"
+#include "base/fd.h"
+#include "os/sys.h"
+
+/* ---- in the worker -------------------------------------------------------------------------- */
+
+/* Blocks until all is written; whoever does not read is waited for, but not after his death. */
+int worker_send(struct worker *worker, struct emit *emit)
+{
+	int r = channel_send(&worker->channel, emit);
+
+	if (r >= 0)
+		r = channel_flush(&worker->channel);
+	return r;
+}
+
+/* All that a monitor tells its worker is that more may come. */
+static int on_window(void *data, int index, const struct term *items, struct csn_error *err)
+{
+	struct worker *worker = data;
+
+	if (index != FRAME_WINDOW_IN)
+		return csn_fail(err, -EBADMSG, "worker", "a message out of turn");
+	worker->window += items[2].integer;
+	return 0;
+}
+
+static int await_window(struct worker *worker)
+{
+	struct csn_error err;
+
+	while (worker->window <= 0) {
+		if (channel_read(&worker->channel, on_window, worker, &err) < 0 ||
+		    worker->channel.is_ended)
+			return -EPIPE;
+	}
+	return 0;
+}
+
+int worker_data(struct worker *worker, const void *data, size_t size)
+{
+	const char *at = data;
+	int r = 0;
+
+	while (r >= 0 && size > 0) {
+		size_t n = size < FRAME_PIECE ? size : FRAME_PIECE;
+		struct emit emit;
+
+		r = await_window(worker);
+		if (r < 0)
+			return r;
+		if ((int64_t)n > worker->window)
+			n = (size_t)worker->window;
+		emit = channel_frame(&worker->channel);
+		emit_tuple(&emit, 4);
+		emit_atom(&emit, "data");
+		emit_int(&emit, worker->ref);
+		emit_atom(&emit, "stdout");
+		emit_binary(&emit, at, n);
+		worker->window -= (int64_t)n;
+		at += n;
+		size -= n;
+		r = worker_send(worker, &emit);
+	}
+	return r;
+}
+
+struct emit worker_reply(struct worker *worker, uint32_t pairs)
+{
+	struct emit emit = channel_frame(&worker->channel);
+
+	emit_tuple(&emit, 3);
+	emit_atom(&emit, "reply");
+	emit_int(&emit, worker->ref);
+	emit_map(&emit, pairs);
+	return emit;
+}
+
+struct emit worker_note(struct worker *worker, uint32_t pairs)
+{
+	struct emit emit = channel_frame(&worker->channel);
+
+	emit_tuple(&emit, 2);
+	emit_atom(&emit, "fact");
+	emit_map(&emit, pairs);
+	return emit;
+}
+
+static void say_failure(struct worker *worker, int r, const struct csn_error *err)
+{
+	struct emit emit = channel_frame(&worker->channel);
+
+	emit_tuple(&emit, 4);
+	emit_atom(&emit, "failed");
+	emit_int(&emit, worker->ref);
+	emit_atom(&emit, worker->reason ? worker->reason : errno_name(-r));
+	emit_text(&emit, err->text);
+	worker_send(worker, &emit);
+}
+
+/* Dies with the monitor, whose end of the stream is the only one left: asked after the kernel was,
+ * so that no death falls between. */
+static bool tie_to_monitor(int fd)
+{
+	struct pollfd life = { .fd = fd };
+
+	return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && poll(&life, 1, 0) == 0;
+}
+
+_Noreturn static void be_worker(const struct work_order *order, int fd)
+{
+	struct worker worker = { .run = order->run, .ref = order->ref, .window = FRAME_WINDOW };
+	struct csn_error err = { 0 };
+	sigset_t none;
+	int r;
+
+	if (!tie_to_monitor(fd))
+		_exit(1);
+	order->forget(order->data);
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	prctl(PR_SET_NAME, "caisson-worker", 0, 0, 0);
+	channel_init(&worker.channel, fd);
+	worker.channel.side = FROM_MONITOR;
+	r = order->work(&worker, order->map, &err);
+	if (r < 0)
+		say_failure(&worker, r, &err);
+	_exit(r < 0);
+}
+
+/* ---- in the monitor ------------------------------------------------------------------------- */
+
+int work_start(const struct work_order *order, struct work **ret_work, struct csn_error *err)
+{
+	struct work *work = calloc(1, sizeof *work);
+	int pair[2];
+
+	if (!work || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+		free(work);
+		return csn_fail(err, -ENOMEM, "worker", "cannot start a process for the call");
+	}
+	work->pid = fork();
+	if (work->pid == 0) {
+		close(pair[0]);
+		be_worker(order, pair[1]);
+	}
+	close(pair[1]);
+	if (work->pid < 0 || fd_set_nonblock(pair[0], 1) < 0) {
+		int r = work->pid < 0 ? -EAGAIN : -EIO;
+
+		close(pair[0]);
+		free(work);
+		return csn_fail(err, r, "worker", "cannot start a process for the call");
+	}
+	channel_init(&work->channel, pair[0]);
+	*ret_work = work;
+	return 0;
+}
+
+void work_kill(struct work *work)
+{
+	/* Our own child, not waited for: the number is still his. */
+	kill(work->pid, SIGKILL);
+}
+
+void work_free(struct work *work)
+{
+	if (!work)
+		return;
+	work_kill(work);
+	while (waitpid(work->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	fd_close(work->channel.fd);
+	channel_done(&work->channel);
+	free(work);
+}
