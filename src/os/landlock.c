@@ -133,15 +133,35 @@ int landlock_enter(int ruleset_fd)
 	return syscall(SYS_landlock_restrict_self, ruleset_fd, flags) < 0 ? -errno : 0;
 }
 
+/*
+ * A domain in which files play no part forbids renames and links from folder to folder all the
+ * same, once another domain of the process knows files: REFER is what every layer denies by
+ * default, also one that does not handle it. So this one handles it and grants it everywhere.
+ */
+static int refer_everywhere(int ruleset_fd)
+{
+	struct landlock_path_beneath_attr rule = { .allowed_access = REFER };
+	_cleanup_fd_ int root = open("/", O_PATH | O_CLOEXEC);
+
+	if (root < 0)
+		return -errno;
+	rule.parent_fd = root;
+	return syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0
+		       ? -errno
+		       : 0;
+}
+
 int landlock_scope(int abi)
 {
-	struct ruleset_attr attr = { .scoped = SCOPE_ABSTRACT | SCOPE_SIGNAL };
+	struct ruleset_attr attr = { .fs = REFER, .scoped = SCOPE_ABSTRACT | SCOPE_SIGNAL };
 	_cleanup_fd_ int fd = -1;
+	int r;
 
 	if (abi < LANDLOCK_ABI_SCOPE)
 		return 0;
 	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0);
 	if (fd < 0)
 		return -errno;
-	return landlock_enter(fd);
+	r = refer_everywhere(fd);
+	return r < 0 ? r : landlock_enter(fd);
 }

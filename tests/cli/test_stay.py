@@ -105,17 +105,17 @@ class Stay:
     def path(self, name="t"):
         return self.runtime / "caisson" / f"{name}.sock"
 
-    def client(self):
-        return Client(self.path(), self.box.uid)
+    def client(self, name="t"):
+        return Client(self.path(name), self.box.uid)
 
     def monitor(self, name="t"):
         """The monitor's pid, from the socket's other end."""
         with connected(self.path(name), self.box.uid) as peer:
             return struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 
-    def down(self):
-        if self.path().exists():
-            client = self.client()
+    def down(self, name="t"):
+        if self.path(name).exists():
+            client = self.client(name)
             client.send("stop")
             with pytest.raises(EOFError):
                 while client.frame()[0] != "bye":

@@ -32,7 +32,7 @@ def attack():
     attempt("append config", opens, ".git/config", os.O_WRONLY | os.O_APPEND)
     attempt("unlink config", os.unlink, ".git/config")
     attempt("write .envrc", wrote, ".envrc")
-    attempt("replace .envrc", os.replace, "plain", ".envrc")
+    attempt("replace .envrc", os.replace, "other", ".envrc")
     attempt("write .vscode", wrote, ".vscode/tasks.json")
     attempt("rename .vscode", os.rename, ".vscode", ".vs")
     attempt("renew .git as a whole", renewed)
@@ -44,7 +44,8 @@ def host(case):
         path = case.ws / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("as it was\n")
-    (case.ws / "plain").write_text("")
+    for name in ("plain", "other"):
+        (case.ws / name).write_text("")
     case.give()
     watched = [case.ws / ".git/hooks", case.ws / ".git/config", case.ws / ".envrc", case.ws / ".vscode"]
     before = picture(*watched)

@@ -158,7 +158,7 @@ VERDICTS = {
     "protected_absent": row(denied(WRITE), denied(may=(WRITE,)),
                             landlock_user=allowed(UNPROTECTED, but={"write to .envrc then": "denied"})),
     "protected_names": row(denied(WRITE), denied(but={"other files can be written": "denied"}),
-                           landlock_user=allowed(UNPROTECTED, but=dict.fromkeys(("remove hooks", "renew .git as a whole", "symlink a hook", "replace config"), "denied"))),
+                           landlock_user=allowed(UNPROTECTED, but=dict.fromkeys(("remove hooks", "renew .git as a whole", "symlink a hook"), "denied"))),
     "protected_symlink": row(denied(may=(READ, WRITE))),
     "raise_limits": row(denied()),
     "rights_open": row(denied(WRITE)),

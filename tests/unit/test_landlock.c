@@ -412,6 +412,29 @@ static void try_scope(void)
 	CHECK(read_outside() == 0 && write_outside() == 0);
 }
 
+/* A layer that knows no files denies moves from folder to folder, beneath one that does. */
+static void try_scope_beside_files(void)
+{
+	enter_with(abi_under_test, "in", LANDLOCK_WRITE);
+	CHECK(landlock_scope(abi_under_test) == 0);
+	CHECK(move_file() == 0 && of(link("in/old", "in/sub/linked")) == 0);
+	CHECK(read_outside() == EACCES && of(rename("in/old", "out/new")) == EACCES);
+}
+
+static void moves_in_scopes(void)
+{
+	int status;
+
+	abi_under_test = current_abi();
+	if (abi_under_test < LANDLOCK_ABI_SCOPE)
+		SKIP("landlock: the kernel has no scopes");
+	make_tree();
+	status = status_of(try_scope_beside_files);
+	remove("in/sub/linked");
+	remove_tree();
+	CHECK(status == 0);
+}
+
 static void scopes(void)
 {
 	int status;
@@ -433,12 +456,14 @@ AS_BOTH(grants)
 AS_BOTH(one_file)
 AS_BOTH(abis)
 AS_BOTH(scopes)
+AS_BOTH(moves_in_scopes)
 
 static const struct tap_test tests[] = {
 	BOTH_ROWS(grants, "each grant lets through what it names"),
 	BOTH_ROWS(one_file, "a single file is granted"),
 	BOTH_ROWS(abis, "each ABI denies what it knows"),
 	BOTH_ROWS(scopes, "signals and abstract sockets stay inside a scope"),
+	BOTH_ROWS(moves_in_scopes, "a scope denies no move from folder to folder"),
 	{ "TCP is denied on demand, devices answer", tcp_and_devices },
 	{ "a domain needs no_new_privs (ordinary user)", needs_no_new_privs },
 	{ "links that untrusted code may have made are not followed", links },
