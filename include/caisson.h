@@ -127,7 +127,7 @@ typedef struct csn_options {
 	const char *program; /* the caisson command; NULL: the one installed with us, or on PATH */
 	const char *policy;  /* --policy FILE */
 	const char *tier;    /* --tier: "balanced"; at least this wall */
-	const char *backend; /* --backend: exactly this one */
+	const char *backend; /* --backend: exactly this one; NULL: what CAISSON_BACKEND names */
 	const char *workspace;     /* --workspace: "PATH[:ro|rw|cow]" */
 	const char *at;            /* --at: where it appears; "host": under its own path */
 	const char *network;       /* --network: "none", "loopback", "allow", "engine" */

@@ -30,6 +30,8 @@ const struct backend *backend_find(const char *name)
 	return NULL;
 }
 
+enum { SAID_TEXT = 160 };
+
 static const char *unavailable(const struct plan *plan)
 {
 	if (plan->strict_by_policy)
@@ -51,6 +53,16 @@ static void name_missing(uint64_t missing, char *ret_text, size_t size)
 
 /* Features that depend on the machine's cgroups, not on the wall; the monitor checks them. */
 static const uint64_t by_controller = FEATURE_MEMORY | FEATURE_CPU | FEATURE_PROCESSES;
+
+/* Who named the wall, for messages: "CAISSON_BACKEND: ", "caisson.yaml:3:1: ", or nothing. */
+static const char *named_by(const struct plan *plan, char ret_text[SAID_TEXT])
+{
+	ret_text[0] = 0;
+	for (size_t i = 0; i < plan->note_count; i++)
+		if (str_is(plan->notes[i].what, "backend"))
+			snprintf(ret_text, SAID_TEXT, "%s: ", plan->notes[i].where);
+	return ret_text;
+}
 
 static int try_backend(const struct plan *plan, const struct backend *backend,
 		       struct backend_report *ret_report, struct csn_error *err)
@@ -77,19 +89,21 @@ static int choose_named(const struct plan *plan, const struct backend **ret_back
 			struct backend_report *ret_report, struct csn_error *err)
 {
 	const struct backend *backend = backend_find(plan->backend);
+	char by[SAID_TEXT];
 
 	if (!backend)
 		return csn_fail(
 			err, -ENOTSUP, "backend",
-			"%s: there is no wall named %s in this build; caisson doctor lists them",
-			unavailable(plan), plan->backend);
+			"%s: %sthere is no wall named %s in this build; caisson doctor lists them",
+			unavailable(plan), named_by(plan, by), plan->backend);
 	if (backend->tier < plan->tier)
 		return csn_fail(err, -ENOTSUP, "backend",
-				"%s: the %s wall reaches tier %s and %s is asked for: leave the "
+				"%s: %sthe %s wall reaches tier %s and %s is asked for: leave the "
 				"name of the wall out, or write into a trusted policy file: tier: "
 				"%s",
-				unavailable(plan), backend->name, plan_tier_name(backend->tier),
-				plan_tier_name(plan->tier), plan_tier_name(backend->tier));
+				unavailable(plan), named_by(plan, by), backend->name,
+				plan_tier_name(backend->tier), plan_tier_name(plan->tier),
+				plan_tier_name(backend->tier));
 	*ret_backend = backend;
 	return try_backend(plan, backend, ret_report, err);
 }

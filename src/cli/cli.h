@@ -39,6 +39,7 @@ struct cli_options {
 	const char *policy;
 	const char *tier;
 	const char *backend;
+	const char *backend_from;   /* what named it where that is no flag: a variable */
 	const char *workspace;      /* PATH without the mode */
 	const char *workspace_mode; /* "ro" "rw" "cow" */
 	const char *workspace_at;   /* path or "host" */

@@ -196,6 +196,8 @@ static const struct man_row man_files[] = {
 
 static const struct man_row man_variables[] = {
 	{ "HOME, XDG_CONFIG_HOME, XDG_STATE_HOME", "where the files below are" },
+	{ "CAISSON_BACKEND",
+	  "the wall for commands without --backend, within what the policy permits" },
 	{ "NO_COLOR", "if it is set, there are no colours" },
 	{ NULL, NULL },
 };

@@ -132,6 +132,7 @@ int cli_decide(const struct cli_options *options, const struct cli_policy *polic
 	struct policy_request request = {
 		.tier = options->tier,
 		.backend = options->backend,
+		.backend_from = options->backend_from,
 		.workspace = options->workspace,
 		.workspace_mode = options->workspace_mode,
 		.workspace_at = options->workspace_at,

@@ -12,6 +12,7 @@
 
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/walls.h"
 #include "cli/out.h"
 
 enum { MAX_COMMANDS = 64, WORD_TEXT = 256 };
@@ -84,6 +85,7 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 	} else if (r < 0) {
 		status = cli_misuse(&cli, &err);
 	} else {
+		walls_take_variable(&cli);
 		status = command->run(&cli);
 	}
 	cli_done(&cli);

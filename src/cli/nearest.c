@@ -81,7 +81,10 @@ static void try_text(struct search *search, const struct part *part, const char 
 	if (is_allowed(search, &err))
 		return;
 	*slot = NULL;
-	refuse(search, part->flag, value, &err);
+	if (str_is(part->flag, "--backend") && search->kept.backend_from)
+		refuse(search, search->kept.backend_from, value, &err);
+	else
+		refuse(search, part->flag, value, &err);
 }
 
 static int try_list(struct search *search, const struct part *part, const struct cli_list *list)
@@ -128,7 +131,9 @@ int nearest_decide(const struct cli *cli, const struct cli_policy *policy,
 		   struct nearest *ret_nearest, struct csn_error *err)
 {
 	struct nearest nearest = { .refused = json_array() };
-	struct search search = { policy, cli->args, .refused = nearest.refused };
+	struct search search = { policy, cli->args,
+				 .kept = { .backend_from = cli->options.backend_from },
+				 .refused = nearest.refused };
 	int r = begin(&search, &cli->options, err);
 
 	if (r == 0 && try_all(&search, &cli->options) < 0)

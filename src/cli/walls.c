@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/backend.h"
@@ -85,18 +86,35 @@ static void say_near(const char *word, const char *const *names, char *ret_text,
 		 near ? "?" : "");
 }
 
-static int unknown_wall(const char *name, struct csn_error *err)
+static const char *named_by(const struct cli_options *options)
 {
+	return options->backend_from ? options->backend_from : "--backend";
+}
+
+void walls_take_variable(struct cli *cli)
+{
+	static const char variable[] = "CAISSON_BACKEND";
+	const char *name = getenv(variable);
+
+	if (!(cli->command->sets & CLI_SANDBOX_FLAGS) || cli->options.backend || !name || !*name)
+		return;
+	cli->options.backend = name;
+	cli->options.backend_from = variable;
+}
+
+static int unknown_wall(const struct cli_options *options, struct csn_error *err)
+{
+	const char *name = options->backend;
 	char usable[LIST_MAX], missing[LIST_MAX], planned[LIST_MAX], near[LIST_MAX];
 
 	list_walls(usable, missing);
 	list_planned(planned);
 	say_near(name, policy_keys[KEY_BACKEND].choices, near, sizeof near);
-	return csn_fail(
-		err, -EINVAL, "usage",
-		"--backend %.40s: there is no such wall%s Usable here: any, %s%s%s. Planned: "
-		"%s",
-		name, near, usable, *missing ? ". Not usable here: " : "", missing, planned);
+	return csn_fail(err, -EINVAL, "usage",
+			"%s %.40s: there is no such wall%s Usable here: any, %s%s%s. Planned: "
+			"%s",
+			named_by(options), name, near, usable,
+			*missing ? ". Not usable here: " : "", missing, planned);
 }
 
 static int unknown_tier(const char *name, struct csn_error *err)
@@ -120,7 +138,7 @@ int walls_check_names(const struct cli_options *options, struct csn_error *err)
 	bool approval;
 
 	if (options->backend && !plan_has(policy_keys[KEY_BACKEND].choices, options->backend))
-		return unknown_wall(options->backend, err);
+		return unknown_wall(options, err);
 	if (options->tier && plan_tier_parse(options->tier, &tier, &approval) < 0)
 		return unknown_tier(options->tier, err);
 	return 0;
@@ -136,7 +154,7 @@ int walls_check_built(const struct cli_options *options, struct csn_error *err)
 		return r;
 	list_walls(usable, missing);
 	return csn_fail(err, -ENOTSUP, "backend",
-			"TierUnavailable: --backend %.40s: that wall is planned and not in this "
+			"TierUnavailable: %s %.40s: that wall is planned and not in this "
 			"build. Usable here: any, %s",
-			options->backend, usable);
+			named_by(options), options->backend, usable);
 }

@@ -6,6 +6,10 @@
 #include "base/error.h"
 #include "cli/cli.h"
 
+/* Takes the wall that CAISSON_BACKEND names, for a command that starts a sandbox and has no
+ * --backend. An empty variable names none. */
+void walls_take_variable(struct cli *cli);
+
 /*
  * Are --tier and --backend names of ours? -EINVAL with the nearest one, and what there is: the
  * walls are asked only for that sentence.

@@ -91,7 +91,7 @@ static int take_texts(struct decision *d)
 		enum key_id id;
 		const char *where;
 	} flags[] = {
-		{ r->backend, KEY_BACKEND, "--backend" },
+		{ r->backend, KEY_BACKEND, r->backend_from ? r->backend_from : "--backend" },
 		{ r->workspace, KEY_WORKSPACE_PATH, "--workspace" },
 		{ r->workspace_mode, KEY_WORKSPACE_MODE, "--workspace mode" },
 		{ r->workspace_at, KEY_WORKSPACE_AT, "--at" },

@@ -50,6 +50,7 @@ bool policy_says(const struct policy *policy, const char *key);
 struct policy_request {
 	const char *tier;
 	const char *backend;
+	const char *backend_from;   /* what named it: a variable; NULL: --backend */
 	const char *workspace;      /* host path; NULL: `project` */
 	const char *workspace_mode; /* "ro" "rw" "cow" */
 	const char *workspace_at;   /* path or "host" */
