@@ -327,7 +327,7 @@ char *cow_path_text(const struct layer_entry *entry)
 	mode_t mode = entry->change == LAYER_DELETED ? entry->old.st_mode : entry->now.st_mode;
 
 	buf_init(&text, PATH_TEXT_MAX);
-	if (out_escape(&text, entry->path, strlen(entry->path), false) < 0 ||
+	if (escape_add(&text, entry->path, strlen(entry->path), false) < 0 ||
 	    (S_ISDIR(mode) && buf_add_byte(&text, '/') < 0) || !buf_text(&text))
 		return NULL;
 	return strdup(buf_text(&text));

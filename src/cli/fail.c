@@ -72,7 +72,7 @@ int cli_fail_with(const struct cli *cli, const struct csn_error *err, json_t *mo
 	const char *text = err->text;
 
 	buf_init(&escaped, ERROR_TEXT_MAX);
-	if (out_escape(&escaped, text, strlen(text), true) == 0 && buf_text(&escaped)) {
+	if (escape_add(&escaped, text, strlen(text), true) == 0 && buf_text(&escaped)) {
 		fprintf(stderr, "%scaisson:%s %s\n", out_color(cli, stderr, OUT_RED),
 			out_plain(cli, stderr), buf_text(&escaped));
 		text = str_is_utf8(text, strlen(text)) ? text : buf_text(&escaped);

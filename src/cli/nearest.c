@@ -63,8 +63,8 @@ static void refuse(struct search *search, const char *flag, const char *value,
 
 	buf_init(&said, FLAG_MAX);
 	buf_init(&reason, FLAG_MAX);
-	if (buf_printf(&said, "%s ", flag) < 0 || out_escape(&said, value, length, false) < 0 ||
-	    out_escape(&reason, err->text, strlen(err->text), true) < 0)
+	if (buf_printf(&said, "%s ", flag) < 0 || escape_add(&said, value, length, false) < 0 ||
+	    escape_add(&reason, err->text, strlen(err->text), true) < 0)
 		return;
 	json_array_append_new(search->refused, json_pack("{s:s?, s:s?}", "flag", buf_text(&said),
 							 "reason", buf_text(&reason)));

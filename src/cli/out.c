@@ -24,38 +24,12 @@ struct margins {
 	int first, rest, end;
 };
 
-int out_escape(struct buf *buf, const void *data, size_t size, bool keeps_lines)
-{
-	const unsigned char *at = data;
-	unsigned code = 0;
-	size_t length;
-	int r = 0;
-
-	for (; size > 0 && r == 0; at += length, size -= length) {
-		length = str_decode(at, size, &code);
-		if (length == 0) {
-			length = 1;
-			r = buf_printf(buf, "\\x%02x", at[0]);
-		} else if ((keeps_lines && (code == '\n' || code == '\t')) ||
-			   !str_is_unsafe(code)) {
-			r = buf_add(buf, at, length);
-		} else if (code == '\n') {
-			r = buf_add_text(buf, "\\n");
-		} else if (code < 0x100) {
-			r = buf_printf(buf, "\\x%02x", code);
-		} else {
-			r = buf_printf(buf, "\\u{%x}", code);
-		}
-	}
-	return r;
-}
-
 void out_text(FILE *file, const char *text)
 {
 	_cleanup_buf_ struct buf buf;
 
 	buf_init(&buf, ESCAPE_MAX);
-	if (out_escape(&buf, text, strlen(text), false) == 0)
+	if (escape_add(&buf, text, strlen(text), false) == 0)
 		fwrite(buf_at(&buf), 1, buf_size(&buf), file);
 }
 
@@ -196,7 +170,7 @@ static void glue_path(char *text, const char *path)
 	_cleanup_buf_ struct buf escaped;
 
 	buf_init(&escaped, LINE_BYTES);
-	if (!path || !strchr(path, ' ') || out_escape(&escaped, path, strlen(path), false) < 0 ||
+	if (!path || !strchr(path, ' ') || escape_add(&escaped, path, strlen(path), false) < 0 ||
 	    !buf_text(&escaped))
 		return;
 	while ((text = strstr(text, buf_text(&escaped)))) {
@@ -213,7 +187,7 @@ void out_tell(FILE *file, const struct out_told *told)
 
 	buf_init(&line, LINE_BYTES);
 	if (margins.end > 0 && buf_add_text(&line, told->label) == 0 &&
-	    out_escape(&line, told->text, strlen(told->text), false) == 0 && buf_text(&line)) {
+	    escape_add(&line, told->text, strlen(told->text), false) == 0 && buf_text(&line)) {
 		text = (char *)buf_at(&line);
 		for (size_t i = 0; i < ARRAY_SIZE(told->whole); i++)
 			glue_path(text, told->whole[i]);

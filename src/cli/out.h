@@ -2,7 +2,7 @@
  * out - what a person reads
  *
  * A path or a process name comes from untrusted code and may hold terminal escapes, so it
- * passes through out_escape() before it reaches stdout or stderr. Colours only on a
+ * passes through escape_add() before it reaches stdout or stderr. Colours only on a
  * terminal, never with NO_COLOR or --no-color.
  */
 #pragma once
@@ -13,17 +13,10 @@
 
 #include <jansson.h>
 
-#include "base/buf.h"
+#include "base/escape.h"
 #include "cli/cli.h"
 
 enum out_color { OUT_PLAIN, OUT_BOLD, OUT_DIM, OUT_RED, OUT_GREEN, OUT_YELLOW };
-
-/*
- * Appends `size` bytes with everything that could move a cursor, change a colour or reorder
- * text as \xNN or \u{NNNN}: control characters, invalid UTF-8, bidirectional marks. A newline
- * is escaped too unless `keeps_lines`. 0 or -ENOMEM, -E2BIG.
- */
-int out_escape(struct buf *buf, const void *data, size_t size, bool keeps_lines);
 
 /* Prints an escaped text. */
 void out_text(FILE *file, const char *text);

@@ -15,7 +15,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/differ.h"
+#include "monitor/differ.h"
 #include "cli/nearest.h"
 #include "cli/out.h"
 #include "cli/project.h"
@@ -167,7 +167,7 @@ static int print_escaped(const struct buf *text)
 	int r;
 
 	buf_init(&safe, TEXT_MAX);
-	r = out_escape(&safe, text->data + text->start, buf_size(text), true);
+	r = escape_add(&safe, text->data + text->start, buf_size(text), true);
 	if (r == 0)
 		fwrite(buf_at(&safe), 1, buf_size(&safe), stdout);
 	buf_done(&safe);

@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "cli/cow.h"
-#include "cli/differ.h"
+#include "monitor/differ.h"
 #include "cli/out.h"
 
 enum { DIFF_MAX = 4 << 20 };
@@ -56,7 +56,7 @@ static void print_lines(const struct cli *cli, const struct buf *diff)
 				     : OUT_PLAIN;
 		fputs(out_color(cli, stdout, color), stdout);
 		buf_init(&line, 4 * DIFFER_MAX_BYTES + 64);
-		if (is_terminal && out_escape(&line, at, (size_t)(next - at), true) == 0)
+		if (is_terminal && escape_add(&line, at, (size_t)(next - at), true) == 0)
 			fwrite(buf_at(&line), 1, buf_size(&line), stdout);
 		else
 			fwrite(at, 1, (size_t)(next - at), stdout);

@@ -86,7 +86,7 @@ static void print_violation(const json_t *violation)
 
 	buf_init(&label, LINE_MAX_BYTES);
 	/* The kind of event is one of our own words, but the texts of a result are data. */
-	if (out_escape(&label, text_of(violation, "event"), strlen(text_of(violation, "event")),
+	if (escape_add(&label, text_of(violation, "event"), strlen(text_of(violation, "event")),
 		       false) < 0 ||
 	    (count > 1 && buf_printf(&label, " (%lld times)", (long long)count) < 0) ||
 	    buf_add_text(&label, ": ") < 0 || !buf_text(&label))

@@ -5,7 +5,7 @@
  * at most MAX_EDITS steps. The furthest points of each step are kept to walk back, which
  * bounds memory by MAX_EDITS squared and time by MAX_EDITS times the lines.
  */
-#include "cli/differ.h"
+#include "monitor/differ.h"
 
 #include <errno.h>
 #include <stdlib.h>
