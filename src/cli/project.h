@@ -17,7 +17,7 @@
 #include "plan/plan.h"
 #include "policy/policy.h"
 
-#define POLICY_FILE_NAME "caisson.yaml"
+#define POLICY_FILE_NAME PLAN_POLICY_NAME
 
 /* Absolute, real paths; of the run root, as much as exists. */
 struct project {

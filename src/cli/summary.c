@@ -468,11 +468,11 @@ static void print_copy(const struct cli *cli, const struct run_outcome *outcome)
 	snprintf(id, sizeof id, "%s", outcome->run_id);
 	named.args = words;
 	named.arg_count = 1;
-	if (cow_open(&named, &cow, &err) < 0 || cow.layer.count == 0)
+	if (cow_open(&named, &cow, &err) < 0 || cow.copy.layer.count == 0)
 		return;
 	fprintf(stderr, "%scaisson:%s %zu file%s changed in the copy: caisson runs diff · commit\n",
-		out_color(cli, stderr, OUT_BOLD), out_plain(cli, stderr), cow.layer.count,
-		cow.layer.count == 1 ? "" : "s");
+		out_color(cli, stderr, OUT_BOLD), out_plain(cli, stderr), cow.copy.layer.count,
+		cow.copy.layer.count == 1 ? "" : "s");
 }
 
 static void print_own(const struct cli *cli)

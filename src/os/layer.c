@@ -2,7 +2,8 @@
  * Reading an overlay's upper folder
  *
  * A depth-first walk of two trees at once, names in byte order. Depth, entries and memory
- * are bounded: a sandbox can make a million files in a second.
+ * are bounded: a sandbox can make a million files in a second. What goes away while it is
+ * looked at is no entry.
  */
 #include "os/layer.h"
 
@@ -85,6 +86,8 @@ static int list_names(int dir_fd, struct names *ret_names)
 	DIR *dir;
 	int r = 0;
 
+	if (fd < 0 && errno == ENOENT) /* removed since it was opened */
+		return 0;
 	if (fd < 0 || !(dir = fdopendir(fd)))
 		return -errno;
 	fd_take(&fd); /* closedir() closes it */
@@ -217,6 +220,8 @@ static int walk_folder(struct walk *walk, const struct place *place, const char 
 
 	if (inner->depth > LAYER_MAX_DEPTH)
 		return too_big(walk, inner->path);
+	if (upper < 0 && errno != EACCES) /* it was one a moment ago */
+		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
 	if (upper < 0) {
 		r = add(walk, inner->path, LAYER_MODIFIED, &entry);
 		if (r == 0)
@@ -310,7 +315,9 @@ static int walk_name(struct walk *walk, const struct place *place, const char *n
 	struct stat pair[2] = { 0 }; /* now, old */
 
 	if (fstatat(place->upper_fd, name, &pair[0], AT_SYMLINK_NOFOLLOW) < 0)
-		return csn_fail(walk->err, -errno, "layer", "cannot stat %s in the layer", name);
+		return errno == ENOENT ? 0 /* gone again */
+				       : csn_fail(walk->err, -errno, "layer",
+						  "cannot stat %s in the layer", name);
 	if (place->lower_fd < 0 ||
 	    fstatat(place->lower_fd, name, &pair[1], AT_SYMLINK_NOFOLLOW) < 0)
 		pair[1] = (struct stat){ 0 };

@@ -7,7 +7,7 @@
  * and link in there: names are raw bytes, nothing is followed, everything is opened beneath
  * a descriptor.
  *
- * Read after the run only; nobody else writes the upper folder then.
+ * It may be read while the sandbox lives: each entry is then what was there when it was met.
  */
 #pragma once
 

@@ -30,6 +30,8 @@ enum plan_tier {
 	TIER_COUNT
 };
 
+#define PLAN_POLICY_NAME "caisson.yaml" /* what a search for a policy file looks for */
+
 enum plan_access { ACCESS_RO, ACCESS_RW, ACCESS_COW };
 enum plan_network { NETWORK_NONE, NETWORK_LOOPBACK, NETWORK_ALLOW, NETWORK_ENGINE };
 enum plan_mode { LIMITS_BEST, LIMITS_HARD };

@@ -624,6 +624,86 @@ def test_a_tampered_record_stops_a_commit(cli, cow, project, runs):
     assert tree(project) == before
 
 
+def test_renames_are_inferred_and_apply(cli, cow, project):
+    import shutil
+    import subprocess
+    if not shutil.which("git"):
+        pytest.skip("git: not installed")
+    run, upper = cow
+    whiteout(upper / "gone")
+    whiteout(upper / "changed")
+    (upper / "here").write_text("gone\n")
+    (upper / "here").chmod(0o755)
+    (upper / "apart").write_text("not the same\n")
+    told = cli("runs", "diff", run, "--json").json()["changes"]
+    assert {(c["path"], c.get("from"), c.get("to")) for c in told} == {
+        ("apart", None, None), ("changed", None, None), ("gone", None, "here"), ("here", "gone", None)}
+    out = cli("runs", "diff", run).out
+    assert "D gone (now here)\n" in out and "R here (was gone) (mode 755, was 644)\n" in out and "-gone" not in out
+    (project / "here").unlink(missing_ok=True)
+    subprocess.run(["git", "apply", "-p1"], cwd=project, input=cli("runs", "diff", run, "gone", "here").out, encoding="utf-8",
+                   check=True, timeout=30)
+    assert (project / "here").read_text() == "gone\n" and not (project / "gone").exists()
+
+
+def test_half_of_a_rename_stands_for_itself(cli, cow, project):
+    run, upper = cow
+    whiteout(upper / "gone")
+    (upper / "here").write_text("gone\n")
+    assert "+gone\n" in cli("runs", "diff", run, "here").out and "-gone\n" in cli("runs", "diff", run, "gone").out
+
+
+def test_what_a_commit_wrote_is_no_change_of_somebody_elses(cli, cow, project):
+    run, upper = cow
+    (upper / "changed").write_text("first\n")
+    (upper / "added").write_text("first\n")
+    (upper / "link").symlink_to("gone")
+    assert cli("runs", "commit", run).status == 0
+    for name in ("changed", "added"):
+        (upper / name).write_text("second\n")
+    (upper / "link").unlink()
+    (upper / "link").symlink_to("same")
+    answer = cli("runs", "commit", run)
+    assert answer.status == 0 and (project / "changed").read_text() == (project / "added").read_text() == "second\n", answer
+    assert os.readlink(project / "link") == "same"
+    for name in ("changed", "added"):
+        (upper / name).write_text("third\n")
+    (project / "added").write_text("mine\n")
+    answer = cli("runs", "commit", run)
+    assert answer.status == 1 and "added left out: it changed in the workspace" in answer.out, answer
+    assert (project / "added").read_text() == "mine\n" and (project / "changed").read_text() == "third\n"
+
+
+def test_what_a_killed_commit_left_is_removed(cli, cow, project):
+    run, upper = cow
+    fill(upper)
+    (project / f".caisson-{run}").write_text("half")
+    assert cli("runs", "commit", run).status == 0
+    assert not [name for name in os.listdir(project) if name.startswith(".caisson")]
+
+
+def test_two_commits_at_once(cli, cow, project):
+    import fcntl
+    run, upper = cow
+    fill(upper)
+    with open(upper.parent / "committed", "w") as book:
+        fcntl.flock(book, fcntl.LOCK_EX)
+        answer = cli("runs", "commit", run)
+        assert answer.status == 1 and "another commit" in answer.err
+    assert cli("runs", "commit", run).status == 0
+
+
+def test_a_torn_book_refuses(cli, cow, project):
+    """What the book does not have was changed by somebody else."""
+    run, upper = cow
+    (upper / "changed").write_text("first\n")
+    assert cli("runs", "commit", run).status == 0
+    book = upper.parent / "committed"
+    book.write_bytes(book.read_bytes()[:-3])
+    (upper / "changed").write_text("second\n")
+    assert cli("runs", "commit", run).status == 1 and (project / "changed").read_text() == "first\n"
+
+
 def test_temporary_files_do_not_stay(cli, cow, project):
     run, upper = cow
     fill(upper)
