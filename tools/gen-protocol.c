@@ -222,6 +222,7 @@ static void put_page(struct buf *page)
 	    FRAME_WINDOW);
 	put_messages(page, "To the agent", FROM_MONITOR);
 	put_messages(page, "From the agent", FROM_AGENT);
+	put_keys(page, "The map of `fact`", frame_ended);
 	put(page,
 	    "## Verbs\n\nThe map of `call`, and the map of its `reply`. An agent may know fewer "
 	    "verbs (`ready` says\nwhich) and answers the others with `failed`, "

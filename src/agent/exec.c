@@ -382,6 +382,7 @@ static void end(struct agent *agent, struct exec *exec)
 {
 	answer_detached(agent, exec);
 	if (exec->is_answered) {
+		exec_tell_end(agent, exec);
 		agent->execs[exec->slot] = NULL;
 		commands_keep(agent, exec);
 		return;

@@ -98,5 +98,8 @@ int exec_fork(struct agent *agent, struct exec *exec, const struct command *comm
 /* {reply, Ref, …}: how it ended, or that a detached one runs; or {failed, Ref, lost, …}. */
 void exec_reply(struct agent *agent, const struct exec *exec);
 
+/* {fact, …}: a detached one, answered long ago, is over. */
+void exec_tell_end(struct agent *agent, const struct exec *exec);
+
 /* exit_code and signal, two pairs: null where it has none, or has not ended. */
 void exec_emit_status(struct emit *emit, const struct exec *exec);

@@ -84,6 +84,26 @@ static void reply_end(struct agent *agent, const struct exec *exec)
 	agent_send(agent, &emit);
 }
 
+void exec_tell_end(struct agent *agent, const struct exec *exec)
+{
+	struct emit emit = agent_frame(agent);
+
+	emit_tuple(&emit, 2);
+	emit_atom(&emit, "fact");
+	emit_map(&emit, 9);
+	emit_atom(&emit, "event");
+	emit_atom(&emit, "ended");
+	emit_atom(&emit, "ref");
+	emit_int(&emit, exec->ref);
+	exec_emit_status(&emit, exec);
+	emit_usage(&emit, &exec->usage);
+	emit_atom(&emit, "bytes");
+	emit_int(&emit, (int64_t)exec->ring.total);
+	emit_atom(&emit, "lost");
+	emit_bool(&emit, exec->is_lost);
+	agent_send(agent, &emit);
+}
+
 void exec_reply(struct agent *agent, const struct exec *exec)
 {
 	if (exec->is_lost)

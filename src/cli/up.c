@@ -220,7 +220,7 @@ static int become(struct up *up, const struct plan *plan, const struct cli_polic
 
 	if (r >= 0 && up->error.code) {
 		*err = up->error;
-		return up->error.code;
+		return -up->error.code;
 	}
 	return r < 0 ? csn_fail(err, r, "monitor", "out of memory") : 0;
 }

@@ -212,8 +212,10 @@ static struct call *find_listener(struct csn_sandbox *link, const struct term *m
 static int on_fact(struct csn_sandbox *link, const struct term *items, struct arena *arena,
 		   struct csn_error *why)
 {
-	int r = frame_check_map(frame_violation, &items[1], why);
-	struct call *call = r < 0 ? NULL : find_listener(link, &items[1]);
+	const struct term *event = term_get(&items[1], "event");
+	bool is_agents = event && term_is_atom(event, "ended"); /* without a monitor: no news */
+	int r = frame_check_map(is_agents ? frame_ended : frame_violation, &items[1], why);
+	struct call *call = r < 0 || is_agents ? NULL : find_listener(link, &items[1]);
 	struct notice **last, *notice;
 
 	/* The account of the command has them all; here a flood is cut. */

@@ -37,19 +37,18 @@ void stay_up(struct stay *stay)
 /* A limit of all commands together: each that runs is told. */
 static void share_facts(struct stay *stay, size_t from)
 {
+	stay->is_sharing = true;
 	for (size_t i = from; i < stay->run.violations.count; i++) {
 		const struct fact *fact = &stay->run.violations.facts[i];
 
 		for (size_t c = 0; c < STAY_CALLS; c++) {
 			struct stay_exec *exec = stay->calls[c].exec;
 
-			if (!exec)
-				continue;
-			exec->violations.on_new = NULL; /* it is in the log already */
-			violations_add(&exec->violations, fact);
-			exec->violations.on_new = run_log_violation;
+			if (exec)
+				violations_add(&exec->violations, fact);
 		}
 	}
+	stay->is_sharing = false;
 }
 
 static void end_execs(struct stay *stay, enum ending ending)
@@ -189,6 +188,18 @@ static struct stay *stay_new(const struct stay_setup *setup)
 	return stay;
 }
 
+/* It was not ready, and no step of the start failed. */
+static void say_why_not(struct run *run)
+{
+	if (run->ending == END_TIMEOUT)
+		csn_fail(&run->error, -ETIMEDOUT, "startup",
+			 "the sandbox was not ready within %llu ms: limits.startup gives it longer",
+			 (unsigned long long)run->plan->limits.startup_ms);
+	else
+		csn_fail(&run->error, -EPIPE, "startup",
+			 "the sandbox was ended before it was ready");
+}
+
 /* Somebody asked for it, or the wall went by itself. */
 static void settle(struct stay *stay)
 {
@@ -198,6 +209,28 @@ static void settle(struct stay *stay)
 		run->ending = END_CANCELLED;
 	if (run->ending == END_NONE && stay->is_up)
 		run->ending = END_LOST;
+	if (!stay->is_up && !run->error.code)
+		say_why_not(run);
+}
+
+static void end_exec(struct stay_exec *exec)
+{
+	if (exec)
+		stay_exec_over(exec, exec->stay->is_over ? END_CANCELLED : END_LOST);
+}
+
+/* What was under way. */
+static void end_calls(struct stay *stay)
+{
+	for (size_t i = 0; i < STAY_CALLS; i++) {
+		end_exec(stay->calls[i].exec);
+		if (stay->calls[i].ref)
+			stay_call_free(&stay->calls[i]);
+	}
+	for (size_t i = 0; i < STAY_DETACHED; i++) {
+		end_exec(stay->detached[i]);
+		stay_exec_free(stay->detached[i]);
+	}
 }
 
 int stay_execute(const struct stay_setup *setup, struct run_outcome *ret_outcome)
@@ -212,15 +245,14 @@ int stay_execute(const struct stay_setup *setup, struct run_outcome *ret_outcome
 	else
 		stay->run.ending = END_START_FAILED;
 	settle(stay);
-	for (size_t i = 0; i < STAY_CALLS; i++)
-		if (stay->calls[i].ref)
-			stay_call_free(&stay->calls[i]);
-	for (size_t i = 0; i < STAY_DETACHED; i++)
-		stay_exec_free(stay->detached[i]);
+	end_calls(stay);
 	r = run_account(&stay->run, ret_outcome);
-	stay_clients_done(stay, ending_name(stay->run.ending));
-	if (!stay->is_up)
+	if (!stay->is_up) {
 		setup->tell(setup->data, &ret_outcome->error);
+		if (setup->owner_fd >= 0) /* to be told why */
+			stay_client_add(stay, setup->owner_fd);
+	}
+	stay_clients_done(stay);
 	free(stay);
 	return r;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/errno_name.h"
 #include "base/str.h"
 #include "monitor/stay_verbs.h"
 
@@ -202,7 +203,7 @@ int stay_call_new(struct stay *stay, struct stay_client *client, const struct te
 		r = forward_call(stay, call, items);
 	if (r >= 0)
 		return 0;
-	stay_refuse(client, call->client_ref, err.code ? "invalid" : "enomem",
+	stay_refuse(client, call->client_ref, errno_name(-r),
 		    err.code ? err.text
 			     : "the call does not fit into what the agent has yet to read");
 	stay_call_free(call);
@@ -344,6 +345,7 @@ static void end_silence(struct stay *stay, const struct stay_call *call)
 static int on_reply(struct stay *stay, const struct term *items, struct csn_error *err)
 {
 	struct stay_call *call = stay_call_find(stay, items[1].integer);
+	int r = 0;
 
 	if (!call)
 		return out_of_turn(err, "a reply");
@@ -351,11 +353,11 @@ static int on_reply(struct stay *stay, const struct term *items, struct csn_erro
 	if (frame_check_map(call->verb->result, &items[2], err) < 0)
 		return -EBADMSG;
 	if (call->exec)
-		stay_exec_reply(stay, call, &items[2]);
+		r = stay_exec_reply(stay, call, &items[2], err);
 	else if (call->client)
 		forward_reply(call, &items[2]);
 	finish(call);
-	return 0;
+	return r;
 }
 
 static int on_failed(struct stay *stay, const struct term *items, struct csn_error *err)
@@ -366,6 +368,9 @@ static int on_failed(struct stay *stay, const struct term *items, struct csn_err
 	if (!call)
 		return out_of_turn(err, "a failure");
 	end_silence(stay, call);
+	if (call->exec)
+		stay_exec_over(call->exec,
+			       term_is_atom(&items[2], "lost") ? END_LOST : END_START_FAILED);
 	if (call->client) {
 		emit = channel_frame(&call->client->channel);
 		emit_tuple(&emit, 4);
@@ -391,7 +396,9 @@ static int on_data(struct stay *stay, const struct term *items, struct csn_error
 	call->window -= (int64_t)size;
 	if (call->window < 0)
 		return csn_fail(err, -EBADMSG, "wire", "the agent overran its window");
-	if (call->exec && !stay_exec_count(stay, call, term_is_atom(&items[2], "stderr"), size))
+	if (call->exec)
+		size = stay_exec_take(stay, call, term_is_atom(&items[2], "stderr"), size);
+	if (size == 0)
 		return 0;
 	if (!call->client) { /* nobody reads; what comes is not to stop the command's end */
 		open_window(stay, call, (int64_t)size);
@@ -402,7 +409,7 @@ static int on_data(struct stay *stay, const struct term *items, struct csn_error
 	emit_atom(&emit, "data");
 	emit_int(&emit, call->client_ref);
 	emit_term(&emit, &items[2]);
-	emit_term(&emit, &items[3]);
+	emit_binary(&emit, items[3].bytes.data, size);
 	if (channel_send(&call->client->channel, &emit) < 0)
 		call->client->is_gone = true;
 	return 0;
@@ -426,6 +433,12 @@ static int on_window(struct stay *stay, const struct term *items, struct csn_err
 	return 0;
 }
 
+/* An agent's only fact: what else it saw is not ours to believe. */
+static int on_fact(struct stay *stay, const struct term *items, struct csn_error *err)
+{
+	return stay_detached_ended(stay, &items[1], err);
+}
+
 static int on_ignored(struct stay *stay, const struct term *items, struct csn_error *err)
 {
 	(void)stay;
@@ -437,12 +450,8 @@ static int on_ignored(struct stay *stay, const struct term *items, struct csn_er
 typedef int (*agent_handler)(struct stay *stay, const struct term *items, struct csn_error *err);
 
 static const agent_handler handlers[] = {
-	[FRAME_READY] = on_ready,
-	[FRAME_REPLY] = on_reply,
-	[FRAME_FAILED] = on_failed,
-	[FRAME_DATA_OUT] = on_data,
-	[FRAME_WINDOW_OUT] = on_window,
-	[FRAME_FACT] = on_ignored, /* our agent sends none: what it saw is not ours to believe */
+	[FRAME_READY] = on_ready,   [FRAME_REPLY] = on_reply,       [FRAME_FAILED] = on_failed,
+	[FRAME_DATA_OUT] = on_data, [FRAME_WINDOW_OUT] = on_window, [FRAME_FACT] = on_fact,
 	[FRAME_BYE] = on_ignored,
 };
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/errno_name.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "monitor/stay_verbs.h"
@@ -148,7 +149,8 @@ struct stay_client *stay_client_add(struct stay *stay, int fd)
 	*client = (struct stay_client){ .heard_ms = clock_now_ms() };
 	channel_init(&client->channel, fd);
 	client->channel.side = FROM_MONITOR; /* he takes the monitor's part of the protocol */
-	greet(stay, client);
+	if (stay->is_up)
+		greet(stay, client);
 	return client;
 }
 
@@ -181,10 +183,13 @@ static void leave(struct stay *stay, struct stay_client *client)
 	for (size_t i = 0; i < STAY_CALLS; i++) {
 		struct stay_call *call = &stay->calls[i];
 
-		if (call->ref && call->client == client) {
+		if (!call->ref || call->client != client)
+			continue;
+		if (call->exec)
+			stay_exec_end(stay, call, END_CANCELLED, false);
+		else
 			stay_call_cancel(stay, call);
-			stay_call_forget(call);
-		}
+		stay_call_forget(call);
 	}
 	if (client->is_owner)
 		stay->is_over = true;
@@ -208,21 +213,36 @@ void stay_clients_turn(struct stay *stay)
 	}
 }
 
-void stay_clients_done(struct stay *stay, const char *why)
+/* {bye, …}: how the sandbox ended, and what is to be said of it. */
+static void say_bye(const struct run *run, struct stay_client *client)
+{
+	struct emit emit = channel_frame(&client->channel);
+	const struct csn_error *err = &run->error;
+
+	emit_tuple(&emit, 2);
+	emit_atom(&emit, "bye");
+	emit_map(&emit, err->code ? 4 : 1);
+	emit_atom(&emit, "reason");
+	emit_text(&emit, ending_name(run->ending));
+	if (err->code) {
+		emit_atom(&emit, "code");
+		emit_text(&emit, error_name(err));
+		emit_atom(&emit, "stage");
+		emit_text(&emit, err->stage);
+		emit_atom(&emit, "text");
+		emit_text(&emit, err->text);
+	}
+	send_or_drop(client, &emit);
+}
+
+void stay_clients_done(struct stay *stay)
 {
 	for (size_t i = 0; i < STAY_CLIENTS; i++) {
 		struct stay_client *client = &stay->clients[i];
-		struct emit emit;
 
 		if (client->channel.fd < 0)
 			continue;
-		emit = channel_frame(&client->channel);
-		emit_tuple(&emit, 2);
-		emit_atom(&emit, "bye");
-		emit_map(&emit, 1);
-		emit_atom(&emit, "reason");
-		emit_text(&emit, why);
-		send_or_drop(client, &emit);
+		say_bye(&stay->run, client);
 		channel_flush(&client->channel);
 		channel_done(&client->channel);
 	}

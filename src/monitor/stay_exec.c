@@ -116,11 +116,22 @@ static uint64_t command_ms(const struct stay *stay, const struct term *map)
 	return (uint64_t)term->integer;
 }
 
+/* What concerns all commands is on record already. */
+static void on_fact(const struct fact *fact, void *data)
+{
+	struct stay_exec *exec = data;
+
+	if (!exec->stay->is_sharing)
+		run_log_violation(fact, &exec->stay->run);
+	stay_tell_fact(exec, fact);
+}
+
 int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term *map,
 		    struct csn_error *err)
 {
 	const struct term *env = term_get(map, "env");
 	struct stay_exec *exec;
+	int r;
 
 	if (env && env->count > 0 && stay->run.plan->policy_path)
 		return csn_fail(err, -EPERM, "env",
@@ -131,15 +142,20 @@ int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term
 	if (!exec)
 		return -ENOMEM;
 	call->exec = exec;
+	exec->stay = stay;
+	exec->call = call;
+	exec->ref = call->ref;
 	exec->started_us = clock_now_us();
 	exec->kill_at_ms = CLOCK_NEVER;
 	exec->limit_ms = command_ms(stay, map);
 	call->end_at_ms =
 		exec->limit_ms == PLAN_UNLIMITED ? CLOCK_NEVER : clock_now_ms() + exec->limit_ms;
-	violations_init(&exec->violations, stay->run.plan, run_log_violation, &stay->run);
+	violations_init(&exec->violations, stay->run.plan, on_fact, exec);
 	know_secrets(stay, env);
-	stay_log_started(stay, call, map);
-	return queue(stay, call, map);
+	r = queue(stay, call, map);
+	if (r >= 0)
+		stay_log_started(stay, call, map);
+	return r;
 }
 
 void stay_exec_free(struct stay_exec *exec)
@@ -206,18 +222,20 @@ void stay_exec_notified(struct stay *stay, struct stay_call *call)
 	}
 }
 
-/* ---- detached
- * ------------------------------------------------------------------------------------ */
+/* ---- detached ------------------------------------------------------------------------------ */
 
-/* Its call is answered; while processes of it live, what they try is still explained. */
-static void detach(struct stay *stay, struct stay_call *call)
+/* Its call is answered; what it tries is still explained, and its end is recorded. */
+static int detach(struct stay *stay, struct stay_call *call, struct csn_error *err)
 {
 	for (size_t i = 0; i < STAY_DETACHED; i++)
 		if (!stay->detached[i]) {
 			stay->detached[i] = call->exec;
+			call->exec->call = NULL;
 			call->exec = NULL;
-			return;
+			return 0;
 		}
+	return csn_fail(err, -EBADMSG, "wire", "the agent detached more than %d commands",
+			STAY_DETACHED);
 }
 
 bool stay_has_detached(const struct stay *stay)
@@ -236,8 +254,70 @@ void stay_detached_notified(struct stay *stay, size_t i)
 		stay->is_over = true; /* on_violation: kill, and no call to end by itself */
 	if (state != NOTIFY_CLOSED)
 		return;
-	stay_exec_free(stay->detached[i]);
-	stay->detached[i] = NULL;
+	notify_free(stay->detached[i]->notify);
+	stay->detached[i]->notify = NULL;
+}
+
+/* Number `key` of the agent's map, 0 if it is none. */
+static uint64_t number_of(const struct term *map, const char *key)
+{
+	const struct term *term = term_get(map, key);
+
+	return term && term->type == TERM_INT ? (uint64_t)term->integer : 0;
+}
+
+static enum ending ending_of(const struct stay_exec *exec, const struct term *map)
+{
+	const struct term *signal = term_get(map, "signal");
+
+	if (exec->ending != END_NONE)
+		return exec->ending;
+	if (term_get(map, "error"))
+		return END_START_FAILED;
+	if (is_true(map, "lost"))
+		return END_LOST;
+	return signal && signal->type == TERM_INT ? END_SIGNALED : END_EXITED;
+}
+
+/* What is open becomes a fact; how it ended is recorded. `map` is the agent's, NULL: it did not
+ * say. */
+static void close_account(struct stay_exec *exec, const struct term *map)
+{
+	notify_free(exec->notify);
+	exec->notify = NULL;
+	exec->wall_us = clock_now_us() - exec->started_us;
+	if (map)
+		exec->ending = ending_of(exec, map);
+	stay_log_ended(exec, map);
+}
+
+int stay_detached_ended(struct stay *stay, const struct term *map, struct csn_error *err)
+{
+	const struct term *event = term_get(map, "event");
+
+	if (frame_check_map(frame_ended, map, err) < 0)
+		return -EBADMSG;
+	if (!term_is_atom(event, "ended"))
+		return csn_fail(err, -EBADMSG, "wire", "the agent sent a fact that is none");
+	for (size_t i = 0; i < STAY_DETACHED; i++) {
+		struct stay_exec *exec = stay->detached[i];
+
+		if (!exec || exec->ref != (int64_t)number_of(map, "ref"))
+			continue;
+		exec->bytes[0] = number_of(map, "bytes");
+		close_account(exec, map);
+		stay_exec_free(exec);
+		stay->detached[i] = NULL;
+		return 0;
+	}
+	return csn_fail(err, -EBADMSG, "wire", "a command ended that was not detached");
+}
+
+void stay_exec_over(struct stay_exec *exec, enum ending ending)
+{
+	if (exec->ending == END_NONE)
+		exec->ending = ending;
+	close_account(exec, NULL);
 }
 
 /* ---- its end
@@ -276,169 +356,34 @@ uint64_t stay_exec_clock(struct stay *stay, struct stay_call *call, uint64_t now
 	return call->end_at_ms < exec->kill_at_ms ? call->end_at_ms : exec->kill_at_ms;
 }
 
-bool stay_exec_count(struct stay *stay, struct stay_call *call, int stream, size_t size)
+size_t stay_exec_take(struct stay *stay, struct stay_call *call, int stream, size_t size)
 {
 	struct stay_exec *exec = call->exec;
 	uint64_t cap = stay->run.plan->limits.output_bytes;
+	uint64_t before = exec->bytes[0] + exec->bytes[1];
+	uint64_t room = before < cap ? cap - before : 0;
 	struct fact fact;
 
 	exec->bytes[stream] += size;
-	if (exec->bytes[0] + exec->bytes[1] <= cap)
-		return true;
+	if (size <= room)
+		return size;
 	if (exec->ending == END_NONE) {
 		fact_output_limit(&fact, cap);
 		violations_add(&exec->violations, &fact);
 		stay_exec_end(stay, call, END_OUTPUT, false);
 	}
-	exec->cut_bytes += size;
-	return false;
+	exec->cut_bytes += size - room;
+	return (size_t)room;
 }
 
-/* ---- its account
- * --------------------------------------------------------------------------------- */
-
-static void emit_number(struct emit *emit, const char *key, uint64_t value)
+int stay_exec_reply(struct stay *stay, struct stay_call *call, const struct term *map,
+		    struct csn_error *err)
 {
-	emit_atom(emit, key);
-	emit_int(emit, (int64_t)value);
-}
-
-/* A text of a fact that may be empty, then it is left out. */
-struct fact_text_key {
-	const char *name, *text;
-};
-
-static void emit_fact(struct emit *emit, const struct fact *fact)
-{
-	const struct fact_detail *detail = &fact->detail;
-	const struct fact_text_key texts[] = {
-		{ "comm", fact->comm },   { "syscall", detail->syscall },
-		{ "path", detail->path }, { "to", detail->to },
-		{ "host", detail->host }, { "address", detail->address },
-		{ "text", detail->text },
-	};
-	uint32_t count = 9;
-
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		count += texts[i].text[0] != 0;
-	emit_map(emit, count);
-	emit_atom(emit, "event");
-	emit_text(emit, fact_event_name(fact->event));
-	emit_atom(emit, "source");
-	emit_atom(emit, fact_source_name(fact->source));
-	emit_atom(emit, "rule");
-	emit_text(emit, fact->rule);
-	emit_atom(emit, "say");
-	emit_text(emit, fact->say);
-	emit_atom(emit, "certain");
-	emit_bool(emit, fact->is_certain);
-	emit_atom(emit, "expected");
-	emit_bool(emit, fact->is_expected);
-	emit_number(emit, "count", fact->count);
-	emit_number(emit, "time_ms", (uint64_t)fact->time_ms);
-	emit_number(emit, "port", fact->detail.port);
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		if (!texts[i].text[0])
-			continue;
-		emit_atom(emit, texts[i].name);
-		emit_text(emit, texts[i].text);
-	}
-}
-
-static void emit_violations(struct emit *emit, const struct violations *list)
-{
-	emit_atom(emit, "violations");
-	emit_list(emit, (uint32_t)list->count);
-	for (size_t i = 0; i < list->count; i++)
-		emit_fact(emit, &list->facts[i]);
-	emit_nil(emit);
-}
-
-static enum ending ending_of(const struct stay_exec *exec, const struct term *map)
-{
-	const struct term *signal = term_get(map, "signal");
-
-	if (exec->ending != END_NONE)
-		return exec->ending;
-	if (term_get(map, "error"))
-		return END_START_FAILED;
-	return signal && signal->type == TERM_INT ? END_SIGNALED : END_EXITED;
-}
-
-/* Number `key` of the agent's reply, 0 if it is none. */
-static uint64_t number_of(const struct term *map, const char *key)
-{
-	const struct term *term = term_get(map, key);
-
-	return term && term->type == TERM_INT ? (uint64_t)term->integer : 0;
-}
-
-/* As the agent wrote them, where it did. */
-static const char *const agent_keys[] = {
-	"exit_code", "signal", "error", "stage", "detached", "pid"
-};
-
-static void emit_account(struct emit *emit, const struct stay_exec *exec, const struct term *map)
-{
-	uint32_t count = 9 + (exec->clock != NULL);
-
-	for (size_t i = 0; i < ARRAY_SIZE(agent_keys); i++)
-		count += term_get(map, agent_keys[i]) != NULL;
-	emit_map(emit, count);
-	for (size_t i = 0; i < ARRAY_SIZE(agent_keys); i++) {
-		const struct term *value = term_get(map, agent_keys[i]);
-
-		if (!value)
-			continue;
-		emit_atom(emit, agent_keys[i]);
-		emit_term(emit, value);
-	}
-	emit_atom(emit, "reason");
-	emit_atom(emit, exec->ending == END_NONE ? "detached" : ending_name(exec->ending));
-	if (exec->clock) {
-		emit_atom(emit, "clock");
-		emit_atom(emit, exec->clock);
-	}
-	emit_number(emit, "wall_us", exec->wall_us);
-	emit_number(emit, "cpu_us", number_of(map, "user_us") + number_of(map, "system_us"));
-	emit_number(emit, "mem_peak_bytes", number_of(map, "max_rss_bytes"));
-	emit_atom(emit, "scope");
-	emit_atom(emit, "command");
-	emit_number(emit, "stdout_bytes", exec->bytes[0]);
-	emit_number(emit, "stderr_bytes", exec->bytes[1]);
-	emit_number(emit, "output_cut_bytes", exec->cut_bytes);
-	emit_violations(emit, &exec->violations);
-}
-
-static void answer(struct stay_call *call, const struct term *map)
-{
-	struct emit emit;
-
-	if (!call->client)
-		return;
-	emit = channel_frame(&call->client->channel);
-	emit_tuple(&emit, 3);
-	emit_atom(&emit, "reply");
-	emit_int(&emit, call->client_ref);
-	emit_account(&emit, call->exec, map);
-	if (channel_send(&call->client->channel, &emit) < 0)
-		call->client->is_gone = true;
-}
-
-void stay_exec_reply(struct stay *stay, struct stay_call *call, const struct term *map)
-{
-	struct stay_exec *exec = call->exec;
-
 	if (is_true(map, "detached")) {
-		answer(call, map);
-		if (exec->notify) /* else all of it has ended already */
-			detach(stay, call);
-		return;
+		stay_tell_account(call, map);
+		return detach(stay, call, err);
 	}
-	notify_free(exec->notify); /* what is open becomes a fact */
-	exec->notify = NULL;
-	exec->ending = ending_of(exec, map);
-	exec->wall_us = clock_now_us() - exec->started_us;
-	stay_log_ended(stay, call, map);
-	answer(call, map);
+	close_account(call->exec, map);
+	stay_tell_account(call, map);
+	return 0;
 }

@@ -40,18 +40,16 @@ void stay_log_started(struct stay *stay, const struct stay_call *call, const str
 
 static json_t *number_of(const struct term *map, const char *key)
 {
-	const struct term *term = term_get(map, key);
+	const struct term *term = map ? term_get(map, key) : NULL;
 
 	return term && term->type == TERM_INT ? json_integer(term->integer) : json_null();
 }
 
-void stay_log_ended(struct stay *stay, const struct stay_call *call, const struct term *map)
+void stay_log_ended(const struct stay_exec *exec, const struct term *map)
 {
-	const struct stay_exec *exec = call->exec;
-
-	chain_add(&stay->run.record.chain, EVENT_EXEC_ENDED,
+	chain_add(&exec->stay->run.record.chain, EVENT_EXEC_ENDED,
 		  json_pack("{s:I, s:{s:s, s:s?, s:o, s:o}, s:{s:f, s:I, s:I, s:s}}", "call",
-			    (json_int_t)call->ref, "termination", "reason",
+			    (json_int_t)exec->ref, "termination", "reason",
 			    ending_name(exec->ending), "clock", exec->clock, "exit_code",
 			    number_of(map, "exit_code"), "signal", number_of(map, "signal"),
 			    "usage", "wall_ms", (double)exec->wall_us / 1000.0, "stdout_bytes",

@@ -6,7 +6,8 @@
  *   stay_client.c  who is connected, frames from and to him
  *   stay_call.c    the table of calls under way: a client's Ref and ours
  *   stay_log.c     execs in the audit log
- *   stay_exec.c    what an exec needs beyond its frame: environment, listener, deadline, account
+ *   stay_exec.c    what an exec needs beyond its frame: environment, listener, deadline, its end
+ *   stay_account.c what its client is told of it
  *   stay_verbs.c   the verbs that the monitor answers itself
  *   stay_work.c    their calls, each in a process of its own (worker.h)
  */
@@ -40,6 +41,9 @@ struct stay_client {
 
 /* What only an exec has. */
 struct stay_exec {
+	struct stay *stay;
+	struct stay_call *call; /* NULL: it was detached */
+	int64_t ref;            /* of its call, ours */
 	struct violations violations;
 	struct notify *notify;
 	bool has_listener;
@@ -77,7 +81,8 @@ struct stay {
 	uint64_t heard_ms; /* from any client */
 	int64_t last_ref;
 	uint64_t oom_kills; /* seen */
-	/* Of commands that outlived their call: their listeners are answered until they close. */
+	bool is_sharing;    /* a fact about all commands is told to each, and on record already */
+	/* Commands that outlived their call, until the agent says that they ended. */
 	struct stay_exec *detached[STAY_DETACHED];
 	struct stay_client clients[STAY_CLIENTS];
 	struct stay_call calls[STAY_CALLS];
@@ -100,16 +105,16 @@ void stay_oom(struct stay *stay);
 
 /* Takes those who knock; others than our own user are hung up on. */
 void stay_accept(struct stay *stay);
-/* A connected stream; NULL: no room. */
+/* A connected stream, greeted where the sandbox is up; NULL: no room. */
 struct stay_client *stay_client_add(struct stay *stay, int fd);
 void stay_client_ready(struct stay *stay, struct stay_client *client, short events);
 /* {failed, Ref, Reason, Detail} */
 void stay_refuse(struct stay_client *client, int64_t ref, const char *reason, const char *detail);
 /* Flushes; closes those that are gone, and cancels their calls. */
 void stay_clients_turn(struct stay *stay);
-/* Says goodbye. Their streams stay open until this process is over: who waits for their end waits
- * until nothing is left. */
-void stay_clients_done(struct stay *stay, const char *why);
+/* Says goodbye, and why. Their streams stay open until this process is over: who waits for their
+ * end waits until nothing is left. */
+void stay_clients_done(struct stay *stay);
 
 /* ---- stay_call.c ---- */
 
@@ -138,17 +143,29 @@ int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term
 void stay_exec_free(struct stay_exec *exec);
 /* Ends it for a reason; the first stays. `is_soft`: TERM first, KILL 500 ms later. */
 void stay_exec_end(struct stay *stay, struct stay_call *call, enum ending ending, bool is_soft);
-/* Bytes of output came: false when they are beyond the cap. */
-bool stay_exec_count(struct stay *stay, struct stay_call *call, int stream, size_t size);
-/* Its reply, with the account. */
-void stay_exec_reply(struct stay *stay, struct stay_call *call, const struct term *map);
+/* Bytes of output came: how many of them are below the cap. */
+size_t stay_exec_take(struct stay *stay, struct stay_call *call, int stream, size_t size);
+/* Its reply, with the account. 0, or -EBADMSG with a sentence. */
+int stay_exec_reply(struct stay *stay, struct stay_call *call, const struct term *map,
+		    struct csn_error *err);
+/* It is over without an account of the agent's: for that reason, if there was none before. */
+void stay_exec_over(struct stay_exec *exec, enum ending ending);
 void stay_exec_take_listener(struct stay *stay);
 void stay_exec_notified(struct stay *stay, struct stay_call *call);
-/* The same of a detached one, which is gone afterwards if its command is. */
+/* The same of a detached one. */
 void stay_detached_notified(struct stay *stay, size_t i);
 bool stay_has_detached(const struct stay *stay);
+/* {fact, …} of the agent: such a one ended. 0, or -EBADMSG with a sentence. */
+int stay_detached_ended(struct stay *stay, const struct term *map, struct csn_error *err);
 /* Clocks; returns when to look again, CLOCK_NEVER. */
 uint64_t stay_exec_clock(struct stay *stay, struct stay_call *call, uint64_t now_ms);
+
+/* ---- stay_account.c ---- */
+
+/* {reply, …} with the account of its exec; `map` is the agent's reply. */
+void stay_tell_account(struct stay_call *call, const struct term *map);
+/* {fact, …}, to the client who waits for that command. */
+void stay_tell_fact(const struct stay_exec *exec, const struct fact *fact);
 
 /* ---- stay_work.c ---- */
 
@@ -160,7 +177,7 @@ void stay_work_ready(struct stay *stay, struct stay_call *call);
 
 /* ---- stay_log.c ---- */
 
-/* ExecStarted and ExecEnded; `map` is the client's call, or the agent's reply. */
+/* ExecStarted and ExecEnded; `map` is the client's call, or the agent's account (NULL: none). */
 void stay_log_started(struct stay *stay, const struct stay_call *call, const struct term *map);
 /* See above. */
-void stay_log_ended(struct stay *stay, const struct stay_call *call, const struct term *map);
+void stay_log_ended(const struct stay_exec *exec, const struct term *map);

@@ -129,6 +129,9 @@ extern const size_t frame_verb_count;
 extern const struct frame_verb frame_client_verbs[];
 extern const size_t frame_client_verb_count;
 
+/* The map of an agent's `fact`: a detached command ended. */
+extern const struct frame_key frame_ended[];
+
 /* One violation: the map of a monitor's `fact`, and of each in exec's account. */
 extern const struct frame_key frame_violation[];
 

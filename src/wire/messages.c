@@ -83,7 +83,7 @@ const struct frame_message frame_messages[] = {
 			       "so many more bytes of input may be sent for this call",
 			       .max_integer = FRAME_MAX },
 	[FRAME_FACT] = { "fact", "m", "{fact, Map}", FROM_AGENT, INIT_BYTES,
-			 "something the agent saw that may be a violation" },
+			 "what the monitor is told unasked: that a detached command ended" },
 	[FRAME_BYE] = { "bye", "m", "{bye, Info}", FROM_AGENT, INIT_BYTES,
 			"the last message; Info is a map" },
 };
@@ -396,6 +396,19 @@ const struct frame_verb frame_verbs[] = {
 	{ "move", "renames a path", move_args, nothing, move_notes },
 };
 const size_t frame_verb_count = ARRAY_SIZE(frame_verbs);
+
+const struct frame_key frame_ended[] = {
+	{ "event", 'a', true, 0, "ended" },
+	{ "ref", 'i', true, INT64_MAX, "of its call" },
+	{ "exit_code", 'I', true, UINT8_MAX, "null when it did not exit by itself" },
+	{ "signal", 'I', true, SIGNAL_MAX, "that ended it, or null" },
+	{ "user_us", 'i', true, OFFSET_MAX, "CPU time in the program" },
+	{ "system_us", 'i', true, OFFSET_MAX, "CPU time in the kernel" },
+	{ "max_rss_bytes", 'i', true, OFFSET_MAX, "largest resident set of one process" },
+	{ "bytes", 'i', true, OFFSET_MAX, "its output" },
+	{ "lost", 'B', true, 0, "its keeper died before it" },
+	{ NULL },
+};
 
 /* ---- between a client and a monitor --------------------------------------------------------- */
 

@@ -52,6 +52,7 @@ class Speaker:
         theirs.close()
         self.stream, self.buffer, self.ref = ours, bytearray(), 100
         self.saved = {}  # frames of other calls, by their Ref
+        self.facts = []
         if init:
             self.send("init", {"workspace": os.fsencode(workspace), "profile": b"none"})
             self.ready = self.frame()[1]
@@ -78,7 +79,10 @@ class Speaker:
                 if len(self.buffer) >= 4 + size:
                     term = decode(bytes(self.buffer[4:4 + size]))
                     del self.buffer[:4 + size]
-                    return term
+                    if term[0] != "fact":
+                        return term
+                    self.facts.append(term[1])
+                    continue
             if not select.select([self.stream], [], [], max(0, end - time.monotonic()))[0]:
                 return None
             data = self.stream.recv(1 << 20)

@@ -514,3 +514,14 @@ def test_no_work_while_all_waits(agent):
     used = agent.cpu_ms()
     time.sleep(0.7)
     assert agent.cpu_ms() - used < 50
+
+
+@pytest.mark.parametrize("text, told", [("echo abc; exit 5", (5, None, False, 4)), ("kill -9 $$", (None, 9, False, 0))])
+def test_the_end_of_a_detached_one_is_told(agent, text, told):
+    """Once, and by its Ref: who reads no more of it has its end on record."""
+    ref = agent.begin("exec", command=text.encode(), detach=True, tag=b"t")
+    agent.end(ref)
+    agent.call("wait", tag=b"t")
+    agent.call("ps")
+    facts = [(f["event"], f["ref"], f["exit_code"], f["signal"], f["lost"], f["bytes"]) for f in agent.facts]
+    assert facts == [("ended", ref, *told)], agent.facts

@@ -1,0 +1,95 @@
+"""What a client and the record are told of a command: facts while it runs, its end whatever ends it."""
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+
+from run_fixtures import *  # noqa: F403
+from test_stay import WAIT, Atom, agent, decode, stay, wait_for  # noqa: F401
+
+TRIES = b"echo x >/etc/nowhere; sleep 30"
+
+
+def ends(stay):
+    """Of ExecEnded in the newest record: reason and status of each call, in order of their start."""
+    logs = max(stay.box.runs.glob("2*/logs/events.jsonl"), key=lambda path: path.stat().st_mtime)
+    events = [json.loads(line) for line in logs.read_text().splitlines()]
+    started = [e["payload"]["call"] for e in events if e["event"] == "ExecStarted" and "call" in e["payload"]]
+    ended = {e["payload"]["call"]: e["payload"]["termination"] for e in events if e["event"] == "ExecEnded" and "call" in e["payload"]}
+    return [ended.get(call) and (ended[call]["reason"], ended[call]["exit_code"], ended[call]["signal"]) for call in started]
+
+
+def test_a_fact_is_told_while_the_command_runs(stay):
+    client, other = stay.started().client(), stay.client()
+    client.send("call", 7, Atom("exec"), {"command": TRIES})
+    frame = client.frame()
+    assert (frame[0], frame[1]["ref"], frame[1]["path"]) == ("fact", 7, b"/etc/nowhere"), frame
+    assert frame[1]["event"] == b"FilesystemWriteViolation" and b"/etc/nowhere" in frame[1]["say"]
+    client.send("cancel", 7)
+    assert client.answer(7)[0][2]["violations"][0]["path"] == b"/etc/nowhere"
+    other.send("call", 1, Atom("ps"), {})
+    assert other.frame()[0] == "reply"  # nothing of another client's command came before
+
+
+def test_each_end_is_on_record(stay):
+    client = stay.started().client()
+    client.sh("exit 3")
+    for tag, text in ((b"by itself", b"exit 7"), (b"killed", b"sleep 60"), (b"stays", b"sleep 60")):
+        client.call("exec", command=text, detach=True, tag=tag)
+    client.call("kill", tag=b"killed", signal=9)
+    client.call("wait", tag=b"killed", timeout_ms=5000)
+    client.call("wait", tag=b"by itself", timeout_ms=5000)
+    assert client.call("exec", command=b"true", detach=True, tag=b"stays")[0][2] == "eexist"
+    leaver = stay.client()
+    leaver.send("call", 1, Atom("exec"), {"command": b"echo up; sleep 60"})
+    assert leaver.frame()[0] == "data"
+    leaver.socket.close()
+    client.send("call", 9, Atom("exec"), {"command": b"echo up; sleep 60"})
+    assert client.frame()[0] == "data"
+    assert wait_for(lambda: len([c for c in client.call("ps", ref=10)[0][2]["commands"] if c["state"] == "running"]) == 2, 3)
+    stay.down()
+    assert wait_for(lambda: not stay.path().exists(), 3)
+    assert ends(stay) == [("exited", 3, None), ("exited", 7, None), ("signaled", None, 9), ("cancelled", None, None), ("start_failed", None, None),
+                          ("cancelled", None, 9), ("cancelled", None, None)]
+
+
+def test_what_an_agents_death_leaves_is_lost(stay):
+    client = stay.started().client()
+    client.call("exec", command=b"sleep 60", detach=True, tag=b"a")
+    client.send("call", 9, Atom("exec"), {"command": b"echo up; sleep 60"})
+    assert client.frame()[0] == "data"
+    os.kill(agent(stay.monitor()), signal.SIGKILL)
+    assert wait_for(lambda: not stay.path().exists(), 3)
+    assert ends(stay) == [("lost", None, None)] * 2
+
+
+def test_output_is_cut_to_the_byte(stay):
+    client = stay.started("-l", "output=100000").client()
+    done = client.sh("head -c 60000 /dev/zero; sleep 0.1; head -c 60000 /dev/zero; sleep 9")
+    assert (done["reason"], len(done["out"])) == ("output", 100000), done["reason"]
+    assert done["stdout_bytes"] - done["output_cut_bytes"] == 100000
+
+
+def test_a_start_that_takes_too_long_is_none(stay):
+    done = stay.up(policy="version: 1\nlimits: {startup: 1ms}\n")
+    assert (done.returncode, done.stdout) == (125, "") and "limits.startup" in done.stderr, done
+
+
+def test_a_start_that_fails_says_bye(stay):
+    """As a frame, too: not every program reads a monitor's stderr."""
+    ours, its = socket.socketpair()
+    ours.settimeout(WAIT)
+    policy = stay.box.policy("version: 1\nlimits: {startup: 1ms}\n")
+    stay.box.give()
+    process = subprocess.Popen([stay.box.caisson, "monitor", "--fd", str(its.fileno()), *policy], pass_fds=[its.fileno()],
+                               cwd=stay.box.ws, env=stay.box.env, stderr=subprocess.PIPE, **stay.box.as_owner())
+    its.close()
+    data = b""
+    while piece := ours.recv(65536):
+        data += piece
+    assert process.wait(WAIT) == 125
+    size = struct.unpack(">I", data[:4])[0]
+    name, said = decode(data[4:4 + size])
+    assert name == "bye" and said["reason"] == b"timeout" and b"limits.startup" in said["text"], said
