@@ -262,6 +262,7 @@ void fact_timeout(struct fact *ret_fact, const char *clock, uint64_t limit_ms)
 
 	fact_init(ret_fact, FACT_TIMEOUT, SOURCE_CLOCK);
 	str_format_duration(limit_ms, limit, sizeof limit);
+	ret_fact->detail.limit_ms = limit_ms;
 	fact_print(ret_fact->rule, sizeof ret_fact->rule, "limits.%s: %s", clock, limit);
 	fact_print(ret_fact->detail.text, sizeof ret_fact->detail.text, "%s", clock);
 }

@@ -69,6 +69,7 @@ struct fact_detail {
 	char to[384];      /* the second path of a rename or link */
 	char address[160]; /* "198.51.100.7", "unix:/workspace/s", "unix:@name" */
 	uint16_t port;     /* 0: none */
+	uint64_t limit_ms; /* of a clock that ran out, 0: the plan's */
 	char host[256];    /* the name that was looked up or asked of the proxy */
 	char text[192];    /* anything else: a clock's name, limit and peak, a reason */
 };

@@ -136,12 +136,23 @@ static uint64_t limit_of_clock(const struct plan_limits *limits, const char *clo
 	return PLAN_UNLIMITED;
 }
 
+/* A call may have given itself less than the policy does. */
 static void say_timeout(struct sentence *s)
 {
 	const char *clock = s->fact->detail.text[0] ? s->fact->detail.text : "command";
-	char limit[32];
+	uint64_t plans_ms = limit_of_clock(&s->plan->limits, clock);
+	uint64_t own_ms = s->fact->detail.limit_ms;
+	char limit[32], own[32];
 
-	str_format_duration(limit_of_clock(&s->plan->limits, clock), limit, sizeof limit);
+	str_format_duration(plans_ms, limit, sizeof limit);
+	str_format_duration(own_ms, own, sizeof own);
+	if (own_ms > 0 && own_ms < plans_ms) {
+		SAY(s,
+		    "The %s that this call was given ran out; do less in it, or give it longer, up "
+		    "to limits.%s, %s.",
+		    own, clock, limit);
+		return;
+	}
 	SAY(s,
 	    "The %s of the %s clock ran out; do less in one call, or lift limits.%s in the policy "
 	    "file.",

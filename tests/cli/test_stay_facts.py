@@ -93,3 +93,10 @@ def test_a_start_that_fails_says_bye(stay):
     size = struct.unpack(">I", data[:4])[0]
     name, said = decode(data[4:4 + size])
     assert name == "bye" and said["reason"] == b"timeout" and b"limits.startup" in said["text"], said
+
+
+def test_a_deadline_says_whose_it_was(stay):
+    client = stay.started("-l", "command=300ms").client()
+    own, policys = client.sh("sleep 9", timeout_ms=100), client.sh("sleep 9")
+    assert b"100ms that this call was given" in own["violations"][0]["say"] and own["violations"][0]["rule"] == b"timeout: 100ms", own
+    assert b"300ms of the command clock" in policys["violations"][0]["say"] and policys["violations"][0]["rule"] == b"limits.command: 300ms"
