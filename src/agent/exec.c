@@ -97,7 +97,18 @@ static bool is_any_starting(const struct agent *agent)
 	return false;
 }
 
-static int set_up(struct exec *exec, const struct command *command)
+/* 64 whole ones would be all that the agent has beside the commands, src/os/cgroup.c. */
+static size_t ring_size(const struct agent *agent)
+{
+	enum { WHOLE = 16 };
+	unsigned count = 0;
+
+	for (int i = 0; i < AGENT_CALLS; i++)
+		count += agent->execs[i] && agent->execs[i]->is_detached;
+	return count <= WHOLE ? RING_SIZE : RING_SMALL;
+}
+
+static int set_up(const struct agent *agent, struct exec *exec, const struct command *command)
 {
 	exec->is_last = command->is_last;
 	exec->is_detached = command->is_detached;
@@ -105,6 +116,7 @@ static int set_up(struct exec *exec, const struct command *command)
 		exec->kill_at_ms = clock_now_ms() + command->timeout_ms;
 	if (command->is_detached)
 		exec->streams.ring = &exec->ring;
+	exec->ring.size = ring_size(agent);
 	if (command->tag)
 		exec->tag = strdup(command->tag);
 	return command->tag && !exec->tag ? -ENOMEM : 0;
@@ -129,7 +141,7 @@ static void begin(struct agent *agent, int64_t ref, const struct term *map,
 		return;
 	}
 	commands_forget_tag(agent, command->tag);
-	r = set_up(exec, command);
+	r = set_up(agent, exec, command);
 	if (r >= 0)
 		r = must_wait ? queue(exec, map) : exec_fork(agent, exec, command);
 	if (r < 0) {

@@ -22,8 +22,8 @@ void ring_done(struct ring *ring)
 
 static void put(struct ring *ring, uint64_t at, const void *data, size_t size)
 {
-	size_t from = (size_t)(at % RING_SIZE);
-	size_t first = size < RING_SIZE - from ? size : RING_SIZE - from;
+	size_t from = (size_t)(at % ring->size);
+	size_t first = size < ring->size - from ? size : ring->size - from;
 
 	memcpy(ring->bytes + from, data, first);
 	if (first < size)
@@ -32,8 +32,8 @@ static void put(struct ring *ring, uint64_t at, const void *data, size_t size)
 
 static void get(const struct ring *ring, uint64_t at, void *ret_data, size_t size)
 {
-	size_t from = (size_t)(at % RING_SIZE);
-	size_t first = size < RING_SIZE - from ? size : RING_SIZE - from;
+	size_t from = (size_t)(at % ring->size);
+	size_t first = size < ring->size - from ? size : ring->size - from;
 
 	memcpy(ret_data, ring->bytes + from, first);
 	if (first < size)
@@ -51,7 +51,7 @@ static struct head head_at(const struct ring *ring, uint64_t at)
 /* Oldest records go until `size` more bytes fit. */
 static void make_room(struct ring *ring, size_t size)
 {
-	while (ring->tail + size - ring->head > RING_SIZE) {
+	while (ring->tail + size - ring->head > ring->size) {
 		struct head head = head_at(ring, ring->head);
 
 		ring->cut += head.size;
@@ -81,8 +81,10 @@ int ring_add(struct ring *ring, unsigned stream, const void *data, size_t size)
 {
 	struct head head = { (uint16_t)stream, (uint16_t)size };
 
+	if (!ring->size)
+		ring->size = RING_SIZE;
 	if (!ring->bytes)
-		ring->bytes = malloc(RING_SIZE);
+		ring->bytes = malloc(ring->size);
 	ring->total += size;
 	if (!ring->bytes) {
 		ring->cut += size;

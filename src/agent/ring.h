@@ -12,14 +12,16 @@
 #include <stdint.h>
 
 enum {
-	RING_SIZE = 1 << 20, /* headers included */
+	RING_SIZE = 1 << 20,    /* headers included */
+	RING_SMALL = 256 << 10, /* the same, where there are many */
 	RING_RECORD = 16 << 10,
 	RING_HEAD = 4 /* before each record */
 };
 
 struct ring {
-	uint8_t *bytes; /* RING_SIZE, NULL until something is added */
-	uint64_t head;  /* where the oldest record begins; counts up, modulo RING_SIZE */
+	size_t size;    /* set before the first add; 0: RING_SIZE */
+	uint8_t *bytes; /* as many, NULL until something is added */
+	uint64_t head;  /* where the oldest record begins; counts up, modulo the size */
 	uint64_t last;  /* where the newest begins, if there is one */
 	uint64_t tail;  /* behind it */
 	uint64_t total; /* bytes of content ever added */
@@ -38,7 +40,7 @@ void ring_done(struct ring *ring);
 /* Memory in use; pages that were never written cost nothing. */
 static inline size_t ring_bytes(const struct ring *ring)
 {
-	return ring->tail < RING_SIZE ? (size_t)ring->tail : RING_SIZE;
+	return ring->tail < ring->size ? (size_t)ring->tail : ring->size;
 }
 
 /* Adds bytes of a stream, at most RING_RECORD. 0, or -ENOMEM: they are counted as cut. */

@@ -363,11 +363,13 @@ static const char ps_notes[] = "Of detached commands that ended, the newest 64 a
 			       "until another with their tag\n"
 			       "starts or `wait` forgets them.";
 
-static const char logs_notes[] = "The newest 1 MiB of output is kept, with 4 bytes for each change "
-				 "between stdout and stderr,\n"
-				 "and replayed in the order in which it was read, as often as it "
-				 "is asked for. A follower who\n"
-				 "is slower than that loses what was cut meanwhile.";
+static const char logs_notes[] =
+	"The newest 1 MiB of output is kept (256 KiB where 16 others ran when "
+	"it began), with 4 bytes\n"
+	"for each change between stdout and stderr, and replayed in the order in which it was "
+	"read, as often as it "
+	"is asked for. A follower who\n"
+	"is slower than that loses what was cut meanwhile.";
 
 static const char wait_notes[] =
 	"Output from the beginning counts, as far as it is kept; a line longer than 4096 bytes is\n"

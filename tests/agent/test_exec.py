@@ -525,3 +525,13 @@ def test_the_end_of_a_detached_one_is_told(agent, text, told):
     agent.call("ps")
     facts = [(f["event"], f["ref"], f["exit_code"], f["signal"], f["lost"], f["bytes"]) for f in agent.facts]
     assert facts == [("ended", ref, *told)], agent.facts
+
+
+def test_many_that_write_much(agent):
+    """What all of them are remembered by has a bound."""
+    for i in range(20):
+        agent.call("exec", command=b"head -c 3000000 /dev/zero; echo over; exec sleep 60", detach=True, tag=f"t{i}".encode())
+    for i in range(20):
+        assert agent.call("wait", tag=f"t{i}", text=b"over")["reached"]
+    kept = [len(agent.call("logs", tag=f"t{i}")["data"]) for i in range(20)]
+    assert min(kept[:16]) > 900 << 10 and 200 << 10 < min(kept[16:]) and max(kept[16:]) <= 256 << 10, kept
