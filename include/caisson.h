@@ -602,6 +602,36 @@ typedef struct csn_commit_result {
 CSN_API int csn_commit(csn_sandbox *sandbox, const csn_changes_request *request,
 		       csn_commit_result **ret_result, csn_error *err);
 
+/* ---- what it is and uses -------------------------------------------------------------------- */
+
+/* A number that nobody knows, a limit that there is not. */
+#define CSN_NONE UINT64_MAX
+
+typedef struct csn_stats_result {
+	const char *sandbox_id; /* of its record, as `caisson runs show` takes it */
+	const char *tier;       /* that was asked for */
+	const char *backend;    /* the wall that was chosen */
+	const char *workspace;  /* on the host; NULL: none */
+	const char *mode;       /* of the workspace: "ro", "rw", "cow" */
+	int64_t started_ms;     /* since 1970, UTC */
+	uint64_t commands;      /* that run, detached ones too */
+	uint64_t idle_ms;       /* since anything was asked but this; 0: somebody waits */
+	uint64_t idle_limit_ms; /* after which it ends, or CSN_NONE */
+	const char *means;      /* how what follows is known: "cgroup", or "sampled" */
+	uint64_t mem_bytes; /* of all its commands together; this and what follows: or CSN_NONE */
+	uint64_t mem_limit;
+	uint64_t processes; /* and threads */
+	uint64_t processes_limit;
+	uint64_t cpu_us; /* of processor time, since it began */
+	uint64_t scratch_bytes;
+	uint64_t scratch_limit;
+} csn_stats_result;
+
+/* Says what a sandbox is and uses, now. It is no sign of life: a sandbox that is only looked at
+ * ends after limits.idle all the same. NULL options are all zero. */
+CSN_API int csn_stats(csn_sandbox *sandbox, const csn_call *options, csn_stats_result **ret_result,
+		      csn_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -139,6 +139,8 @@ int place_listen(int place_fd, const char *name, int *ret_lock, int *ret_socket,
 	if (r < 0 || fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
 	    fchmodat(place_fd, file, 0600, 0) < 0 || listen(fd, BACKLOG) < 0)
 		return csn_fail(err, -errno, STAGE, "cannot listen as %s: %m", name);
+	if (ftruncate(lock, 0) < 0) /* the mark of a dead one */
+		return csn_fail(err, -errno, STAGE, "cannot write %s.lock: %m", name);
 	*ret_lock = fd_take(&lock);
 	*ret_socket = fd_take(&fd);
 	return 0;
@@ -152,6 +154,38 @@ void place_leave(int place_fd, const char *name)
 	unlinkat(place_fd, file, 0);
 	snprintf(file, sizeof file, "%s.lock", name);
 	unlinkat(place_fd, file, 0);
+}
+
+void place_mark_up(int lock)
+{
+	if (pwrite(lock, "up\n", 3, 0) != 3)
+		return; /* a full disk: `ps` says that it starts */
+}
+
+bool place_life_of(int place_fd, const char *name, struct place_life *ret_life)
+{
+	char file[FILE_NAME];
+	struct stat st;
+
+	snprintf(file, sizeof file, "%.*s.lock", PLACE_NAME_MAX, name);
+	if (fstatat(place_fd, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	ret_life->is_up = st.st_size > 0;
+	ret_life->since_ms = (int64_t)st.st_ctim.tv_sec * 1000 + st.st_ctim.tv_nsec / 1000000;
+	return true;
+}
+
+int place_connect_now(int place_fd, const char *name)
+{
+	_cleanup_fd_ int fd = -1;
+	struct sockaddr_un address;
+
+	if (!place_is_name(name) || address_of(place_fd, name, &address) < 0)
+		return -EINVAL;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
+		return errno == ECONNREFUSED ? -ENOENT : -errno;
+	return fd_take(&fd);
 }
 
 int place_connect(int place_fd, const char *name, struct csn_error *err)

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -25,11 +26,26 @@ bool place_is_name(const char *name);
 int place_listen(int place_fd, const char *name, int *ret_lock, int *ret_socket,
 		 struct csn_error *err);
 
+/* Notes in its lock that the sandbox is up: before it answers nobody. */
+void place_mark_up(int lock);
+
+/* What `ps` shows of a name whose lock is held. */
+struct place_life {
+	bool is_up;
+	int64_t since_ms; /* up, or starting; since 1970, UTC */
+};
+
+/* False: there is no such lock. */
+bool place_life_of(int place_fd, const char *name, struct place_life *ret_life);
+
 /* Removes what place_listen() made; the lock is still held. */
 void place_leave(int place_fd, const char *name);
 
 /* Connects to NAME: a blocking stream, or -errno with a sentence (-ENOENT: no such sandbox). */
 int place_connect(int place_fd, const char *name, struct csn_error *err);
+
+/* The same without waiting, non-blocking and without a sentence; -EAGAIN: nobody lets us in. */
+int place_connect_now(int place_fd, const char *name);
 
 /* Is its lock held? Removes what a dead one left. */
 bool place_is_alive(int place_fd, const char *name);

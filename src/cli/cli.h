@@ -218,6 +218,7 @@ int cli_logs(struct cli *cli);
 int cli_wait(struct cli *cli);
 int cli_kill(struct cli *cli);
 int cli_ps(struct cli *cli);
+int cli_stats(struct cli *cli);
 int cli_down(struct cli *cli);
 int cli_doctor(struct cli *cli);
 int cli_policy_init(struct cli *cli);

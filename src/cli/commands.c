@@ -341,10 +341,24 @@ const struct cli_command cli_commands[] = {
 	  .run = cli_kill },
 	{ .name = "ps",
 	  .usage = "",
-	  .summary = "sandboxes that stay: name, age, monitor",
-	  .text = "",
+	  .summary = "sandboxes that stay: state, tier, age, memory, processes",
+	  .text = "Oldest first. State: starting; busy, while commands run in it; idle; "
+		  "ending; silent, when its monitor does not answer within half a second. To look "
+		  "keeps no "
+		  "sandbox alive. A number after / is the limit. With -q only names.",
 	  .sets = CLI_OUTPUT_FLAGS,
 	  .run = cli_ps },
+	{ .name = "stats",
+	  .usage = "NAME",
+	  .summary = "what a sandbox is and uses, now",
+	  .text = "Memory, processor time and processes are of all its commands together. They "
+		  "are "
+		  "counted by a control group, or, where there is none, sampled; the answer says "
+		  "which.",
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .min_args = 1,
+	  .max_args = 1,
+	  .run = cli_stats },
 	{ .name = "down",
 	  .usage = "NAME…",
 	  .summary = "end sandboxes that stay, and everything in them",

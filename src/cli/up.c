@@ -44,6 +44,8 @@ static void tell(void *data, const struct csn_error *err)
 	struct up *up = data;
 
 	up->error = *err;
+	if (!err->code && up->lock >= 0)
+		place_mark_up(up->lock);
 	if (up->told >= 0 && write(up->told, err, sizeof *err) < 0)
 		return; /* nobody waits any more */
 	up->told = fd_close(up->told);

@@ -96,7 +96,7 @@ void stay_oom(struct stay *stay)
 /* ---- clocks
  * -------------------------------------------------------------------------------------- */
 
-static uint64_t idle_ms(const struct stay *stay)
+uint64_t stay_idle_limit_ms(const struct stay *stay)
 {
 	uint64_t ms = stay->run.plan->limits.idle_ms;
 
@@ -136,16 +136,21 @@ static uint64_t look_at_calls(struct stay *stay, uint64_t now_ms)
 static bool has_waiting(const struct stay *stay)
 {
 	for (size_t i = 0; i < STAY_CALLS; i++)
-		if (stay->calls[i].client)
+		if (stay->calls[i].client && !stay_call_is_quiet(&stay->calls[i]))
 			return true;
 	return false;
+}
+
+uint64_t stay_idle_ms(const struct stay *stay)
+{
+	return has_waiting(stay) ? 0 : clock_now_ms() - stay->heard_ms;
 }
 
 /* How long the sandbox itself may be silent, or may take to start. */
 static uint64_t look_at_life(struct stay *stay, uint64_t now_ms)
 {
 	struct run *run = &stay->run;
-	uint64_t limit = stay->is_up ? idle_ms(stay) : run->plan->limits.startup_ms;
+	uint64_t limit = stay->is_up ? stay_idle_limit_ms(stay) : run->plan->limits.startup_ms;
 	uint64_t from = stay->is_up ? stay->heard_ms : run->started_us / 1000;
 	uint64_t at = limit == PLAN_UNLIMITED ? CLOCK_NEVER : from + limit;
 

@@ -41,6 +41,11 @@ static struct stay_call *find_free(struct stay *stay)
 	return NULL;
 }
 
+bool stay_call_is_quiet(const struct stay_call *call)
+{
+	return call->own && call->own->is_quiet;
+}
+
 void stay_call_forget(struct stay_call *call)
 {
 	if (call->client)
@@ -339,7 +344,9 @@ static void forward_reply(struct stay_call *call, const struct term *map)
 static void end_silence(struct stay *stay, const struct stay_call *call)
 {
 	if (call->client)
-		call->client->heard_ms = stay->heard_ms = clock_now_ms();
+		call->client->heard_ms = clock_now_ms();
+	if (call->client && !stay_call_is_quiet(call))
+		stay->heard_ms = clock_now_ms();
 }
 
 static int on_reply(struct stay *stay, const struct term *items, struct csn_error *err)

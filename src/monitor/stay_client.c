@@ -82,12 +82,20 @@ struct speaker {
 	struct stay_client *client;
 };
 
+/* Who only connects, or looks as `ps` does, leaves the idle clock alone. */
+static bool is_quiet(int index, const struct term *items)
+{
+	const struct stay_verb *own = index == FRAME_CALL ? stay_verb_find(&items[2]) : NULL;
+
+	return own && own->is_quiet;
+}
+
 static int handle(void *data, int index, const struct term *items, struct csn_error *err)
 {
 	struct speaker *speaker = data;
 
-	speaker->stay->heard_ms =
-		clock_now_ms(); /* who only connects, as `ps` does, says nothing */
+	if (!is_quiet(index, items))
+		speaker->stay->heard_ms = clock_now_ms();
 	if (index == FRAME_STOP) {
 		speaker->stay->is_over = true;
 		return 0;

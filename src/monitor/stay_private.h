@@ -98,6 +98,10 @@ bool stay_is_over(const struct stay *stay);
 
 /* The agent is ready. */
 void stay_up(struct stay *stay);
+/* Since somebody asked for something; 0 while he waits for it. */
+uint64_t stay_idle_ms(const struct stay *stay);
+/* After which it ends, PLAN_UNLIMITED: never. */
+uint64_t stay_idle_limit_ms(const struct stay *stay);
 /* Memory ran out among the commands. */
 void stay_oom(struct stay *stay);
 
@@ -128,6 +132,8 @@ int stay_handle_frame(void *data, int index, const struct term *items, struct cs
 
 /* By the Ref that the agent knows; NULL: none. */
 struct stay_call *stay_call_find(struct stay *stay, int64_t ref);
+/* Does it only look at the sandbox? */
+bool stay_call_is_quiet(const struct stay_call *call);
 /* {cancel, Ref} to the agent, or the end of its worker; {signal, Ref, N}. */
 void stay_call_cancel(struct stay *stay, struct stay_call *call);
 void stay_call_signal(struct stay *stay, const struct stay_call *call, int signal);

@@ -73,12 +73,25 @@ static void put_scratch(struct emit *emit, const struct limits *limits)
 	put_number(emit, "scratch_limit", is_known ? scratch.size_bytes : CGROUP_UNKNOWN);
 }
 
+/* Those whose call runs, and detached ones while a process of theirs lives. */
+static uint64_t count_commands(const struct stay *stay)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < STAY_CALLS; i++)
+		count += stay->calls[i].exec != NULL;
+	for (size_t i = 0; i < STAY_DETACHED; i++)
+		count += stay->detached[i] != NULL;
+	return count;
+}
+
 int stay_stats(struct worker *worker, const struct term *map, struct csn_error *err)
 {
+	const struct stay *stay = worker->data;
 	const struct run *run = worker->run;
 	const struct plan *plan = run->plan;
 	struct use use = look(run);
-	struct emit emit = worker_reply(worker, 14);
+	struct emit emit = worker_reply(worker, 17);
 
 	(void)map;
 	(void)err;
@@ -88,6 +101,9 @@ int stay_stats(struct worker *worker, const struct term *map, struct csn_error *
 	put_text(&emit, "workspace", plan->workspace.host ? plan->workspace.host : "");
 	put_text(&emit, "mode", plan_access_name(plan->workspace.access));
 	put_number(&emit, "started_ms", (uint64_t)run->started_wall_ms);
+	put_number(&emit, "commands", count_commands(stay));
+	put_number(&emit, "idle_ms", stay_idle_ms(stay));
+	put_number(&emit, "idle_limit_ms", stay_idle_limit_ms(stay));
 	put_text(&emit, "means", use.means);
 	put_number(&emit, "mem_bytes", use.mem_bytes);
 	put_number(&emit, "mem_limit", plan->limits.mem_bytes);

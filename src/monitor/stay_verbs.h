@@ -17,6 +17,7 @@ struct stay_verb {
 	/* What the worker tells the monitor alone, before its reply: for the record. Or NULL: none
 	 * is expected. 0, or -EBADMSG with a sentence. */
 	int (*note)(struct stay *stay, const struct term *map, struct csn_error *err);
+	bool is_quiet; /* who only looks keeps no sandbox from its idle clock */
 };
 
 extern const struct stay_verb stay_verbs[];

@@ -121,7 +121,9 @@ static bool tie_to_monitor(int fd)
 
 _Noreturn static void be_worker(const struct work_order *order, int fd)
 {
-	struct worker worker = { .run = order->run, .ref = order->ref, .window = FRAME_WINDOW };
+	struct worker worker = {
+		.run = order->run, .data = order->data, .ref = order->ref, .window = FRAME_WINDOW
+	};
 	struct csn_error err = { 0 };
 	sigset_t none;
 	int r;

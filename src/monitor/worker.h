@@ -17,6 +17,7 @@
 
 struct worker {
 	const struct run *run; /* as of the call */
+	const void *data;      /* of its order */
 	int64_t ref;
 	struct channel channel; /* blocking */
 	int64_t window;         /* bytes of data that may still be sent */

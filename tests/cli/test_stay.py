@@ -451,7 +451,7 @@ def test_ps_and_down(stay):
     stay.started(name="one").started(name="t")
     pids = [stay.monitor("one"), stay.monitor("t")]
     listed = json.loads(caisson("ps", "--json").stdout)["sandboxes"]
-    assert [(s["name"], s["pid"], s["state"]) for s in listed] == [("one", pids[0], "up"), ("t", pids[1], "up")], listed
+    assert [(s["name"], s["pid"], s["state"]) for s in listed] == [("one", pids[0], "idle"), ("t", pids[1], "idle")], listed
     everyone = [*pids, *children(pids[0]), *children(pids[1])]
     down = caisson("down", "one", "t")
     assert (down.returncode, down.stdout, down.stderr) == (0, "", ""), down

@@ -46,7 +46,7 @@ static void say_emit(int fd, struct emit *emit)
 static void say_ready(int fd, int version)
 {
 	static const char *const verbs[] = { "exec", "read", "write",  "stat",  "glob", "grep",
-					     "list", "diff", "commit", "mount", "edit" };
+					     "list", "diff", "commit", "mount", "edit", "stats" };
 	_cleanup_buf_ struct buf out;
 	struct emit emit;
 
@@ -400,6 +400,77 @@ static void test_changes(void)
 	csn_close(sandbox);
 }
 
+/* Every number of the same value but one, which is null. */
+static void say_stats(const char *null_key)
+{
+	static const char *const texts[] = { "sandbox_id", "tier", "backend",
+					     "workspace",  "mode", "means" };
+	static const char *const numbers[] = { "started_ms",    "commands",        "idle_ms",
+					       "idle_limit_ms", "mem_bytes",       "mem_limit",
+					       "processes",     "processes_limit", "cpu_us",
+					       "scratch_bytes", "scratch_limit" };
+	_cleanup_buf_ struct buf out;
+	struct emit emit;
+
+	buf_init(&out, 1 << 16);
+	emit = emit_begin(&out);
+	emit_tuple(&emit, 3);
+	emit_atom(&emit, "reply");
+	emit_int(&emit, 1);
+	emit_map(&emit, ARRAY_SIZE(texts) + ARRAY_SIZE(numbers));
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		emit_atom(&emit, texts[i]);
+		emit_text(&emit, str_is(texts[i], "workspace") ? "" : texts[i]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		emit_atom(&emit, numbers[i]);
+		if (str_is(numbers[i], null_key))
+			emit_atom(&emit, "null");
+		else
+			emit_int(&emit, (int64_t)i + 1);
+	}
+	say_emit(stream, &emit);
+}
+
+static void *stats_thread(void *data)
+{
+	char request[4096];
+
+	CHECK(read(stream, request, sizeof request) > 0);
+	say_stats(data);
+	return NULL;
+}
+
+static void test_stats(void)
+{
+	csn_stats_result *stats = NULL;
+	pthread_t thread;
+
+	open_scripted();
+	CHECK(pthread_create(&thread, NULL, stats_thread, "cpu_us") == 0);
+	CHECK(csn_stats(sandbox, NULL, &stats, &err) == 0);
+	pthread_join(thread, NULL);
+	CHECK_STR(stats->sandbox_id, "sandbox_id");
+	CHECK_STR(stats->tier, "tier");
+	CHECK_STR(stats->backend, "backend");
+	CHECK_STR(stats->mode, "mode");
+	CHECK_STR(stats->means, "means");
+	CHECK(!stats->workspace && stats->cpu_us == CSN_NONE);
+	CHECK(stats->started_ms == 1 && stats->commands == 2 && stats->idle_ms == 3);
+	CHECK(stats->idle_limit_ms == 4 && stats->mem_bytes == 5 && stats->mem_limit == 6);
+	CHECK(stats->processes == 7 && stats->processes_limit == 8);
+	CHECK(stats->scratch_bytes == 10 && stats->scratch_limit == 11);
+	csn_free(stats);
+	csn_close(sandbox);
+	/* A time that nobody knows is no answer. */
+	stats = NULL;
+	open_scripted();
+	CHECK(pthread_create(&thread, NULL, stats_thread, "started_ms") == 0);
+	CHECK(csn_stats(sandbox, NULL, &stats, &err) == -CSN_LOST && !stats);
+	pthread_join(thread, NULL);
+	csn_close(sandbox);
+}
+
 static void *lose_command(void *data)
 {
 	char request[4096];
@@ -597,6 +668,7 @@ static const struct tap_test tests[] = {
 	{ "versions, and a word at the start", test_versions },
 	{ "an account", test_account },
 	{ "changes", test_changes },
+	{ "what it is and uses", test_stats },
 	{ "a command is lost", test_command_lost },
 	{ "out of time", test_out_of_time },
 	{ "a monitor is started", test_open },

@@ -1,0 +1,207 @@
+"""Looking after sandboxes that stay: ps, stats, gc, logs and wait as a person types them."""
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+from run_fixtures import *  # noqa: F403
+from test_stay import Atom, alive, children, stay  # noqa: F401
+
+WAIT = 20
+
+
+@pytest.fixture
+def typed(stay):
+    """Types a command as the sandboxes' owner; what is still up at the end is ended."""
+    def run(*words, **more):
+        return subprocess.run([stay.box.caisson, *map(str, words)], cwd=stay.box.ws, text=True, timeout=WAIT,
+                              capture_output=True, stdin=subprocess.DEVNULL, env=environment(stay), **stay.box.as_owner(), **more)
+    yield run
+    for name in run("ps", "-q").stdout.split():
+        run("down", name)
+
+
+def environment(stay):
+    return stay.box.env | {"XDG_RUNTIME_DIR": str(stay.runtime)}
+
+
+def listed(typed):
+    return {row["name"]: row for row in json.loads(typed("ps", "--json").stdout)["sandboxes"]}
+
+
+def at_terminal(stay, *words, columns=80):
+    """What a person sees there, without colours."""
+    shown, ours = pty.openpty()
+    process = subprocess.Popen([stay.box.caisson, *words], stdin=ours, stdout=ours, stderr=ours,
+                               env=environment(stay) | {"NO_COLOR": "1"}, **stay.box.as_owner())
+    os.close(ours)
+    text = b""
+    while select.select([shown], [], [], WAIT)[0]:
+        try:
+            text += os.read(shown, 65536)
+        except OSError:
+            break
+    os.close(shown)
+    process.wait(WAIT)
+    return text.decode().replace("\r\n", "\n")
+
+
+# ---- who looks ----------------------------------------------------------------------------------
+
+def test_to_look_keeps_no_sandbox(stay, typed):
+    stay.started("-l", "idle=2s")
+    began = time.monotonic()
+    idle = []
+    while time.monotonic() - began < 4 and "t" in (rows := listed(typed)):
+        idle += [rows["t"]["stats"]["idle_ms"]] if rows["t"]["stats"] else []
+        time.sleep(0.1)
+    assert time.monotonic() - began < 3.5, "it was kept by those who looked"
+    assert idle == sorted(idle) and idle[-1] >= 1000, idle
+
+
+def test_a_call_does_keep_it(stay, typed):
+    client = stay.started("-l", "idle=2s").client()
+    for ref in range(6):
+        time.sleep(0.5)
+        assert client.call("stat", ref, path=b".")[0][0] == "reply"
+    assert listed(typed)["t"]["stats"]["idle_ms"] < 2000
+
+
+# ---- ps -----------------------------------------------------------------------------------------
+
+def test_states(stay, typed):
+    stay.started(name="quiet").started("--rw", "-l", "memory=300MiB", name="works").started(name="stops")
+    stay.box.started += 1
+    assert typed("exec", "works", "--detach", "--tag", "a", "--", "sleep", "60").returncode == 0
+    os.kill(stay.monitor("stops"), signal.SIGSTOP)
+    try:
+        rows = listed(typed)
+        text = typed("ps").stdout.splitlines()
+    finally:
+        os.kill(stay.monitor("stops"), signal.SIGCONT)
+    assert {name: row["state"] for name, row in rows.items()} == {"quiet": "idle", "works": "busy", "stops": "silent"}
+    assert list(rows) == ["quiet", "works", "stops"], "oldest first"
+    assert rows["stops"]["stats"] is None and rows["works"]["stats"]["mem_limit"] == 300 << 20
+    assert rows["works"]["stats"]["commands"] == 1 and rows["works"]["stats"]["mode"] == "rw"
+    assert [line.split()[:3] for line in text] == [["quiet", "idle", "balanced"], ["works", "busy", "balanced"], ["stops", "silent", "-"]]
+    assert re.search(r" \d+s  \S+/300MiB +\d+/\d+$", text[1]), text
+    assert typed("ps", "-q").stdout.split() == ["quiet", "works", "stops"]
+    assert wait_for(lambda: listed(typed)["stops"]["state"] == "idle", 5)
+    typed("kill", "works", "a")
+    assert wait_for(lambda: listed(typed)["works"]["state"] == "idle", 5)
+
+
+def test_silent_ones_cost_their_patience_once(stay, typed):
+    pids = [stay.started(name=f"s{i}").monitor(f"s{i}") for i in range(4)]
+    stay.started(name="answers")
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        rows = listed(typed)
+        seconds = time.monotonic() - began
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    assert [row["state"] for row in rows.values()] == ["silent"] * 4 + ["idle"], rows
+    assert 0.4 < seconds < 1.2, seconds
+
+
+def test_one_that_starts(stay, typed):
+    """Its lock is held and nothing is noted in it: it is not asked, so nobody waits for it."""
+    stay.started(name="up")
+    folder = stay.path().parent
+    assert (folder / "up.lock").read_text() == "up\n"
+    (folder / "up.lock").write_text("")
+    assert listed(typed)["up"]["state"] == "starting"
+    os.kill(stay.monitor("up"), signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        assert listed(typed)["up"]["state"] == "starting" and time.monotonic() - began < 0.4
+    finally:
+        os.kill(stay.monitor("up"), signal.SIGCONT)
+
+
+def test_at_a_terminal(stay, typed):
+    assert at_terminal(stay, "ps") == ""
+    stay.started(name="n" * 20)
+    head, row = at_terminal(stay, "ps").splitlines()
+    assert head.split() == ["NAME", "STATE", "TIER", "AGE", "MEMORY", "PROCESSES"] and len(row) <= 80, row
+    for word, column in zip(row.split(), head.split()):
+        assert row.index(word) == head.index(column), (head, row)
+
+
+class Liar:
+    """Something of the same owner's that listens as a sandbox does."""
+
+    def __init__(self, stay, name):
+        folder = stay.path().parent
+        self.lock = subprocess.Popen(["flock", folder / f"{name}.lock", "sh", "-c", f"echo up >{folder}/{name}.lock; echo; exec sleep 60"],
+                                     stdout=subprocess.PIPE, **stay.box.as_owner())
+        self.lock.stdout.readline()
+        self.socket = socket.socket(socket.AF_UNIX)
+        os.seteuid(stay.box.uid)
+        try:
+            self.socket.bind(str(folder / f"{name}.sock"))
+            self.socket.listen()
+        finally:
+            os.seteuid(0 if os.getuid() == 0 else os.geteuid())
+
+    def say(self, data):
+        peer = self.socket.accept()[0]
+        peer.sendall(data)
+        return peer
+
+    def end(self):
+        self.socket.close()
+        self.lock.kill()
+        self.lock.wait()
+
+
+@pytest.mark.parametrize("words", [b"\xff" * 4, b"\x00\x00\x00\x01\x83", b"\x00" * 4, b"\x00\x10\x00\x00" + b"x" * 100, b""])
+def test_nonsense_ends_nothing(stay, typed, words):
+    stay.started(name="good")
+    liar = Liar(stay, "liar")
+    process = subprocess.Popen([stay.box.caisson, "ps", "--json"], stdout=subprocess.PIPE, text=True, env=environment(stay),
+                               **stay.box.as_owner())
+    try:
+        peer, began = liar.say(words), time.monotonic()
+        rows = {row["name"]: row["state"] for row in json.loads(process.communicate(timeout=WAIT)[0])["sandboxes"]}
+        assert not words or time.monotonic() - began < 0.4, "who lies is not waited for"
+        peer.close()
+    finally:
+        liar.end()
+    assert rows == {"good": "idle", "liar": "silent"}, rows
+
+
+# ---- stats --------------------------------------------------------------------------------------
+
+def test_stats_says_all(stay, typed):
+    stay.started("--rw", "-l", "memory=300MiB", "-l", "processes=50")
+    typed("exec", "t", "--detach", "--tag", "a", "--", "sh", "-c", "head -c 40000000 /dev/zero >/tmp/f; sleep 60")
+    assert wait_for(lambda: json.loads(typed("stats", "t", "--json").stdout)["scratch_bytes"] >= 40000000, 5)
+    told = json.loads(typed("stats", "t", "--json").stdout)
+    assert set(told) == {"name", "sandbox_id", "tier", "backend", "workspace", "mode", "started_ms", "commands", "idle_ms",
+                         "idle_limit_ms", "means", "mem_bytes", "mem_limit", "processes", "processes_limit", "cpu_us",
+                         "scratch_bytes", "scratch_limit"}
+    assert (told["name"], told["mode"], told["workspace"], told["commands"]) == ("t", "rw", str(stay.box.ws), 1), told
+    assert told["idle_limit_ms"] == 30 * 60000 and told["mem_limit"] == 300 << 20 and told["processes_limit"] == 50
+    rows = dict(re.split(r"  +", line, maxsplit=1) for line in typed("stats", "t").stdout.splitlines())
+    assert rows["workspace"] == f"{stay.box.ws}, rw" and rows["commands"] == "1" and rows["record"] == told["sandbox_id"], rows
+    assert re.fullmatch(r"\d+(\.\d)?MiB/300MiB", rows["memory"]) and re.fullmatch(r"\d+/50", rows["processes"]), rows
+    assert rows["scratch"] == "38MiB/512MiB" and rows["wall"] == "process" and rows["tier"] == "balanced", rows
+    assert rows["means"].startswith(told["means"]) and (told["means"] != "sampled" or "no control group" in rows["means"]), rows
+    assert re.fullmatch(r"\d+s; ends after 30m", rows["silent for"]), rows
+
+
+def test_stats_of_nobody(typed):
+    done = typed("stats", "nobody")
+    assert done.returncode == 1 and done.stderr == "caisson: there is no sandbox named nobody; `caisson ps` lists them\n", done
+
