@@ -561,7 +561,12 @@ typedef struct csn_mount_request {
 	const void *reserved[4];
 } csn_mount_request;
 
-/* Lends one more path, where the wall can. */
+/*
+ * Lends one more file or folder to a sandbox that runs; seen there at once. `at` is absolute, and
+ * writable only beneath /mnt/rw. CSN_EPERM where the policy does not permit it, CSN_EBUSY where
+ * something is mounted, CSN_EXDEV where `at` is missing and not ours to make, CSN_NOT_SUPPORTED
+ * where the wall shows the host's own tree.
+ */
 CSN_API int csn_mount(csn_sandbox *sandbox, const csn_mount_request *request, csn_error *err);
 
 typedef struct csn_changes_request {

@@ -87,6 +87,15 @@ struct backend {
 	int (*attempt)(void);
 	int (*start)(const struct plan *plan, const struct backend_start *how,
 		     struct wall *ret_wall, struct csn_error *err);
+	/*
+	 * Lends one more path to a started wall, seen by what runs there at once. NULL: this wall
+	 * cannot. Called in a process of its own, which is good for nothing else afterwards: it is
+	 * left in the sandbox's namespaces. The mount was decided about; `source_fd` is what stood
+	 * at its host path then, and nothing else is lent. Something missing at `at` is made only
+	 * where that is no folder of the host's. 0 or -errno with a sentence: nothing was lent.
+	 */
+	int (*mount)(const struct wall *wall, const struct plan_mount *mount, int source_fd,
+		     struct csn_error *err);
 };
 
 /* All backends of this build, weakest first, NULL-terminated. */

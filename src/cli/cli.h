@@ -214,6 +214,7 @@ int cli_write(struct cli *cli);
 int cli_edit(struct cli *cli);
 int cli_glob(struct cli *cli);
 int cli_grep(struct cli *cli);
+int cli_mount(struct cli *cli);
 int cli_logs(struct cli *cli);
 int cli_wait(struct cli *cli);
 int cli_kill(struct cli *cli);

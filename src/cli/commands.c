@@ -311,6 +311,19 @@ const struct cli_command cli_commands[] = {
 	  .min_args = 2,
 	  .max_args = 3,
 	  .run = cli_grep },
+	{ .name = "mount",
+	  .usage = "NAME HOST:AT[:ro|rw]",
+	  .summary = "lend one more file or folder to a sandbox that runs",
+	  .text = "HOST lies beneath one of the policy's mount_roots; AT is a place inside. It is "
+		  "read-only unless :rw, and writable only beneath /mnt/rw. What is missing of AT "
+		  "is "
+		  "made beneath /mnt and in scratch, elsewhere it has to be there. Only the "
+		  "process "
+		  "wall can.",
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .min_args = 2,
+	  .max_args = 2,
+	  .run = cli_mount },
 	{ .name = "logs",
 	  .usage = "NAME TAG",
 	  .summary = "what a detached command wrote",

@@ -90,6 +90,7 @@ static int stay(struct up *up, const struct plan *plan, const struct cli_policy 
 			 .tty_fd = -1,
 			 .run_root = options->no_record ? NULL : policy->project.run_root,
 			 .hidden_root = policy->project.run_root,
+			 .home = policy->facts.home,
 			 .tags = options->tags.items },
 		.listen_fd = up->listener,
 		.owner_fd = up->owner,

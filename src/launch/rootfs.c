@@ -369,6 +369,8 @@ static int attach_scratch(int root_fd, struct rootfs_item *item, struct csn_erro
 		openat(root_fd, rootfs_scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_fd_ int fd = mounts_clone(scratch_fd, item->source);
 
+	if (fd == -ENOENT && mkdirat(scratch_fd, item->source, 0755) == 0)
+		fd = mounts_clone(scratch_fd, item->source);
 	if (fd < 0)
 		return target_failed(item, fd, err);
 	return attach(root_fd, item, fd, err);
@@ -409,6 +411,14 @@ static int freeze(int root_fd, struct rootfs_item *item, struct csn_error *err)
 	r = tree_fd < 0 ? tree_fd : mounts_set(tree_fd, item->attributes);
 	if (r >= 0)
 		r = mounts_attach(tree_fd, target_fd, "");
+	return r < 0 ? target_failed(item, r, err) : 0;
+}
+
+/* Last: until then mount points are made there. */
+static int close_mount(int root_fd, struct rootfs_item *item, struct csn_error *err)
+{
+	int r = mounts_set_one(root_fd, item->at, item->attributes);
+
 	return r < 0 ? target_failed(item, r, err) : 0;
 }
 
@@ -469,6 +479,7 @@ static const maker makers[] = {
 	[ROOTFS_COVER] = cover,
 	[ROOTFS_PIN] = freeze,
 	[ROOTFS_FREEZE] = freeze,
+	[ROOTFS_CLOSE] = close_mount,
 	[ROOTFS_OVERLAY] = attach_overlay,
 };
 

@@ -36,12 +36,13 @@ enum rootfs_kind {
 	ROOTFS_COPY,    /* a copy of the small host file `source` */
 	ROOTFS_BIND,    /* a clone of host path `source` */
 	ROOTFS_TREE,    /* the detached tree `fd`, prepared by the monitor */
-	ROOTFS_SCRATCH, /* folder `source` of the scratch file system */
+	ROOTFS_SCRATCH, /* folder `source` of the scratch file system, made if it is missing */
 	ROOTFS_PROC,    /* a new procfs */
 	ROOTFS_PTS,     /* a new devpts */
 	ROOTFS_COVER,   /* an empty, unreadable file or folder over what is there */
 	ROOTFS_PIN,     /* what is there, mounted over itself: it cannot be renamed away */
 	ROOTFS_FREEZE,  /* what is there, read-only */
+	ROOTFS_CLOSE,   /* the mount that is there, read-only; not those upon it */
 	ROOTFS_OVERLAY  /* lower: tree `fd` or host path `source`; upper and work: `layer_fd` or
 			   `layer` */
 };

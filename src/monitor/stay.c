@@ -245,7 +245,7 @@ int stay_execute(const struct stay_setup *setup, struct run_outcome *ret_outcome
 
 	if (!stay)
 		return -ENOMEM;
-	if (run_begin(&stay->run) >= 0)
+	if (run_begin(&stay->run) >= 0 && stay_mount_init(stay) >= 0)
 		stay_loop(stay, look_at_clocks);
 	else
 		stay->run.ending = END_START_FAILED;

@@ -1,4 +1,5 @@
 /* The calls of a sandbox that stays, in its audit log: what ran, and how it ended. */
+#include <stdio.h>
 #include <string.h>
 
 #include "monitor/stay_private.h"
@@ -55,4 +56,17 @@ void stay_log_ended(const struct stay_exec *exec, const struct term *map)
 			    "usage", "wall_ms", (double)exec->wall_us / 1000.0, "stdout_bytes",
 			    (json_int_t)exec->bytes[0], "stderr_bytes", (json_int_t)exec->bytes[1],
 			    "scope", "command"));
+}
+
+void stay_log_mount(struct stay *stay, const struct plan_mount *mount, bool is_withdrawn)
+{
+	char text[2 * 4096 + 8];
+
+	snprintf(text, sizeof text, "%s:%s:%s", mount->host, mount->at,
+		 plan_access_name(mount->access));
+	chain_add(&stay->run.record.chain, EVENT_GRANT,
+		  json_pack("{s:s, s:s, s:s, s:s, s:s}", "what", "mounts", "old",
+			    is_withdrawn ? text : "", "now", is_withdrawn ? "" : text, "where",
+			    is_withdrawn ? "mount: it failed" : "mount", "digest",
+			    stay->run.plan->policy_sha256));
 }

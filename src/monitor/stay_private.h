@@ -22,6 +22,7 @@ enum {
 	/* Beside the owner one at least has no call, and makes room for who says {stop}. */
 	STAY_CLIENTS = STAY_CALLS + 2,
 	STAY_DETACHED = 64,
+	STAY_MOUNTS = 64,       /* lent while it runs */
 	STAY_CLIENT_CALLS = 32, /* of one client, so that another finds room */
 	STAY_VERB_MS = 30000,   /* the deadline of a file verb */
 	/* What the agent has yet to read, of the 32 MiB that its channel holds: beyond the one no
@@ -181,7 +182,15 @@ int stay_work_start(struct stay *stay, struct stay_call *call, const struct term
 /* Its worker said something, or ended: the call may be free afterwards. */
 void stay_work_ready(struct stay *stay, struct stay_call *call);
 
+/* ---- stay_mount.c ---- */
+
+/* Makes room in the plan for what will be lent. 0 or -ENOMEM. */
+int stay_mount_init(struct stay *stay);
+
 /* ---- stay_log.c ---- */
+
+/* What is lent to it while it runs, or, `is_withdrawn`, could not be after all. */
+void stay_log_mount(struct stay *stay, const struct plan_mount *mount, bool is_withdrawn);
 
 /* ExecStarted and ExecEnded; `map` is the client's call, or the agent's account (NULL: none). */
 void stay_log_started(struct stay *stay, const struct stay_call *call, const struct term *map);

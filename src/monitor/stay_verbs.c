@@ -10,6 +10,7 @@ static const char *always(const struct stay *stay)
 }
 
 const struct stay_verb stay_verbs[] = {
+	{ "mount", stay_mount_missing, stay_mount, stay_mount_note },
 	{ "stats", always, stay_stats, NULL, true },
 };
 const size_t stay_verb_count = ARRAY_SIZE(stay_verbs);

@@ -26,6 +26,15 @@ extern const size_t stay_verb_count;
 /* NULL: not one of ours. */
 const struct stay_verb *stay_verb_find(const struct term *atom);
 
+/* ---- stay_mount.c ---- */
+
+/* Lends one more path: who has the verb, its worker, and what the monitor writes down. */
+const char *stay_mount_missing(const struct stay *stay);
+/* See above. */
+int stay_mount(struct worker *worker, const struct term *map, struct csn_error *err);
+/* See above. */
+int stay_mount_note(struct stay *stay, const struct term *map, struct csn_error *err);
+
 /* ---- stay_stats.c ---- */
 
 /* What the sandbox is and uses; see worker_fn. */

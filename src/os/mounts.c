@@ -46,6 +46,13 @@ int mounts_set_one(int dir_fd, const char *path, uint64_t attributes)
 	return set_attr(dir_fd, path, 0, &attr);
 }
 
+int mounts_let_write(int tree_fd)
+{
+	struct mount_attr attr = { .attr_clr = MOUNT_ATTR_RDONLY };
+
+	return set_attr(tree_fd, "", AT_EMPTY_PATH, &attr);
+}
+
 int mounts_idmap(int tree_fd, int userns_fd)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns_fd };

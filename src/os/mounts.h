@@ -30,6 +30,9 @@ int mounts_set(int tree_fd, uint64_t attributes);
 /* The same for one attached mount, not what is mounted beneath it. */
 int mounts_set_one(int dir_fd, const char *path, uint64_t attributes);
 
+/* Lifts read-only from the topmost mount of a detached tree, which is nobody else's view. */
+int mounts_let_write(int tree_fd);
+
 /* Maps the ids of a detached tree through the user namespace `userns_fd` (needs privilege in the
  * file system's own). */
 int mounts_idmap(int tree_fd, int userns_fd);

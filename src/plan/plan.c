@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/str.h"
 
 /* Strings of one plan: bounded lists of bounded texts, with room to spare. */
@@ -189,6 +190,16 @@ static uint64_t workspace_features(const struct plan *plan)
 	if (plan->workspace.access == ACCESS_RW && plan->workspace.protect[0])
 		bits |= FEATURE_FS_PROTECT;
 	return bits;
+}
+
+bool plan_lends_late(const struct plan *plan)
+{
+	bool lends = plan->mount_roots[0] && !path_is_beneath(PLAN_LATE_RW, plan->scratch_at);
+
+	lends &= !plan->workspace.host || !path_is_beneath(PLAN_LATE_RW, plan->workspace.at);
+	for (size_t i = 0; lends && i < plan->mount_count; i++)
+		lends = !path_is_beneath(PLAN_LATE_RW, plan->mounts[i].at);
+	return lends;
 }
 
 void plan_require(struct plan *plan)

@@ -19,6 +19,11 @@
 
 #define PLAN_UNLIMITED UINT64_MAX
 
+/* Where what is lent to a running sandbox may appear although nothing was there; in the second
+ * folder it may be writable. Only where the plan has mount_roots: plan_lends_late(). */
+#define PLAN_LATE "/mnt"
+#define PLAN_LATE_RW "/mnt/rw"
+
 /* In order: a later tier is a stronger wall. A tier in a policy is a minimum. */
 enum plan_tier {
 	TIER_LOCAL,
@@ -144,6 +149,9 @@ struct plan_limits plan_default_limits(enum plan_tier tier);
 
 /* Adds a note; its texts are copied. 0 or -ENOMEM. */
 int plan_note(struct plan *plan, const struct plan_note *note);
+
+/* May more be lent while the sandbox runs, and does nothing of the plan lie over PLAN_LATE_RW? */
+bool plan_lends_late(const struct plan *plan);
 
 /* Sets `required` from everything else in the plan. */
 void plan_require(struct plan *plan);

@@ -80,6 +80,9 @@ int decide_real(struct decision *d, enum decide_want want, const char *where,
 /* Adds a mount to the plan after checking its host path (paths.c). */
 int decide_add_mount(struct decision *d, const struct plan_mount *mount, const char *where);
 
+/* Why the real path `mount->host` is never lent as a mount; NULL if it may be (paths.c). */
+const char *decide_mount_flaw(const struct policy_facts *facts, const struct plan_mount *mount);
+
 /* Appends a text to a list of the plan (paths.c). */
 int decide_add_text(struct decision *d, const char ***list, const char *text);
 

@@ -437,30 +437,16 @@ static int check_flags(struct decision *d)
 	return code < 0 || is_fine ? code : refuse(d, is_refused);
 }
 
-/* HOST:AT[:ro|rw] in its parts. HOST may hold colons, AT begins at the last ":/". */
 static int split_mount(struct decision *d, const char *text, struct plan_mount *ret_mount)
 {
-	struct plan_mount mount = { .access = ACCESS_RO };
 	char *copy = arena_text(&d->plan->arena, text);
-	size_t n;
 
 	if (!copy)
 		return decide_no_memory(d);
-	n = strlen(copy);
-	if (n > 3 && (str_is(copy + n - 3, ":ro") || str_is(copy + n - 3, ":rw"))) {
-		mount.access = copy[n - 1] == 'w' ? ACCESS_RW : ACCESS_RO;
-		copy[n - 3] = 0;
-	}
-	for (char *at = copy; (at = strstr(at, ":/")); at++)
-		mount.at = at;
-	if (!mount.at || mount.at == copy || !text_is_word(copy))
+	if (policy_split_mount(copy, ret_mount) < 0)
 		return csn_fail(d->err, -EINVAL, "policy",
 				"--mount %.100s: expected HOST:AT[:ro|rw], AT an absolute path",
 				text);
-	copy[mount.at - copy] = 0;
-	mount.at++;
-	mount.host = copy;
-	*ret_mount = mount;
 	return 0;
 }
 

@@ -145,7 +145,7 @@ static const char *workspace_flaw(const struct policy_facts *facts, const char *
 	return flaw;
 }
 
-static const char *mount_flaw(const struct policy_facts *facts, const struct plan_mount *mount)
+const char *decide_mount_flaw(const struct policy_facts *facts, const struct plan_mount *mount)
 {
 	const char *flaw = host_flaw(facts, mount->host);
 
@@ -160,7 +160,7 @@ static const char *mount_flaw(const struct policy_facts *facts, const struct pla
 int decide_add_mount(struct decision *d, const struct plan_mount *mount, const char *where)
 {
 	struct plan *plan = d->plan;
-	const char *flaw = mount_flaw(d->facts, mount);
+	const char *flaw = decide_mount_flaw(d->facts, mount);
 	struct plan_mount *mounts, copy = { .access = mount->access };
 
 	if (flaw)

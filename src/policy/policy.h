@@ -109,6 +109,22 @@ int policy_explain(const struct policy *policy, const struct plan *plan, struct 
  */
 int policy_remarks(const struct policy *policy, struct buf *ret_text);
 
+/*
+ * May a running sandbox be lent this too? `mount` is as it is on the host, links followed, and
+ * normalized inside; of the facts only `home` and `run_root` are asked. What the plan hides or
+ * protects in its workspace is not lent by another way. Where the source lies in the workspace,
+ * files that match what it hides are the caller's to look for. 0, or -EPERM, -EINVAL, -EBUSY with a
+ * sentence.
+ */
+int policy_may_lend(const struct plan *plan, const struct policy_facts *facts,
+		    const struct plan_mount *mount, struct csn_error *err);
+
+/*
+ * "HOST:AT[:ro|rw]" in its parts, which point into `text`; it is changed. HOST may hold colons, AT
+ * begins at the last ":/". -EINVAL.
+ */
+int policy_split_mount(char *text, struct plan_mount *ret_mount);
+
 /* The plan as a policy file that would produce it (`policy show --effective`). */
 int policy_render(const struct plan *plan, struct buf *ret_yaml);
 

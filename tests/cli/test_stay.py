@@ -281,7 +281,7 @@ def test_garbage_is_hung_up_on(stay, bytes):
 @pytest.mark.parametrize("verb,args,reason", [
     ("nonsense", {}, "not_supported"), ("exec", {"argv": 1}, "invalid"), ("exec", {"last": True, "command": b"true"}, "invalid"),
     ("exec", {"profile": b"none", "command": b"true"}, "invalid"), ("exec", {}, "einval"), ("read", {"path": b"a\0b"}, "invalid"),
-    ("read", {"path": b"missing"}, "enoent"), ("mount", {"host": b"/etc", "at": b"/x"}, "not_supported")])
+    ("read", {"path": b"missing"}, "enoent"), ("mount", {"host": b"/etc", "at": b"/x"}, "eperm"), ("snapshot", {}, "not_supported")])
 def test_calls_that_make_no_sense(stay, verb, args, reason):
     frame, _, _ = stay.started().client().call(verb, **args)
     assert frame[0] == "failed" and frame[2] == reason, frame

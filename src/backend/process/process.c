@@ -29,9 +29,11 @@
 #include <unistd.h>
 
 #include "backend/channels.h"
+#include "backend/process/late.h"
 #include "backend/process/netns.h"
 #include "backend/process/skeleton.h"
 #include "backend/process/tree.h"
+#include "backend/process/userns.h"
 #include "base/fd.h"
 #include "launch/launch.h"
 #include "os/sys.h"
@@ -73,64 +75,6 @@ static void start_done(struct start *start)
 	channels_done(&start->channels);
 }
 
-static int write_proc(pid_t pid, const char *name, const char *text)
-{
-	char path[64];
-	_cleanup_fd_ int fd = -1;
-
-	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
-}
-
-static int write_maps(pid_t pid, unsigned inside, uid_t uid, gid_t gid)
-{
-	char map[64];
-	int r = 0;
-
-	if (geteuid() != 0)
-		r = write_proc(pid, "setgroups", "deny");
-	if (r >= 0) {
-		snprintf(map, sizeof map, "%u %u 1", inside, gid);
-		r = write_proc(pid, "gid_map", map);
-	}
-	if (r >= 0) {
-		snprintf(map, sizeof map, "%u %u 1", inside, uid);
-		r = write_proc(pid, "uid_map", map);
-	}
-	return r;
-}
-
-/* A user namespace in which on-disk id 0 is the sandbox's: what root's mounts are mapped through.
- * Its process is waited for at the end: its death takes as long as a start's every other step. */
-static int make_userns(struct wall *wall, struct csn_error *err)
-{
-	uid_t uid = wall->kernel_uid;
-	int fd = -1, r;
-	char path[64];
-	pid_t monitor = getpid(), pid = sys_clone(CLONE_NEWUSER, NULL, -1);
-
-	if (pid < 0)
-		return csn_fail(err, pid, "namespaces", "cannot make a user namespace");
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-		if (getppid() == monitor) /* it may have died before the line above */
-			pause();
-		_exit(0);
-	}
-	r = write_maps(pid, 0, uid, uid);
-	if (r >= 0) {
-		snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	}
-	kill(pid, SIGKILL);
-	wall->helper = pid;
-	return fd < 0 ? csn_fail(err, r < 0 ? r : -EIO, "ids", "cannot map ids for root's mounts")
-		      : fd;
-}
-
 static void add_limits(const struct plan *plan, const struct backend_start *how,
 		       struct launch *launch)
 {
@@ -150,7 +94,7 @@ static int prepare(const struct plan *plan, const struct backend_start *how, str
 	if (!launch)
 		return csn_fail(err, -ENOMEM, "start", "out of memory");
 	if (geteuid() == 0) {
-		start->userns_fd = make_userns(wall, err);
+		start->userns_fd = userns_make(wall->kernel_uid, &wall->helper, err);
 		if (start->userns_fd < 0)
 			return start->userns_fd;
 	}
@@ -205,7 +149,7 @@ static int start_child(struct start *start, int clone_group, struct wall *wall,
 	if (wall->pid < 0)
 		return clone_failed(wall->pid, err);
 	assert(wall->kernel_uid != 0);
-	r = write_maps(wall->pid, LAUNCH_UID, wall->kernel_uid, gid);
+	r = userns_write_maps(wall->pid, LAUNCH_UID, wall->kernel_uid, gid);
 	if (r < 0)
 		return csn_fail(err, r, "ids", "cannot map the sandbox's ids");
 	if (write(start->sync[1], "m", 1) != 1)
@@ -262,4 +206,5 @@ const struct backend process_backend = {
 	.probe = process_probe,
 	.attempt = process_attempt,
 	.start = process_start,
+	.mount = late_mount,
 };

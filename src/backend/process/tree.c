@@ -182,12 +182,22 @@ static void add_devices(struct filling *f)
 	allow(f, "/dev", LANDLOCK_DEVICE);
 }
 
-/* /tmp comes last: it covers the file system that it is a part of. */
+/*
+ * /mnt is for what is lent later: read-only, since only we make mount points there. Landlock looks
+ * at the folders above a mount, so what is granted now counts for what appears later.
+ *
+ * /tmp comes last: it covers the file system that it is a part of.
+ */
 static void add_scratch(struct filling *f)
 {
 	const char *at = f->plan->scratch_at + 1;
 
 	add(f, ROOTFS_SCRATCH, "dev/shm", "shm")->is_system = true;
+	if (plan_lends_late(f->plan)) {
+		add(f, ROOTFS_SCRATCH, PLAN_LATE + 1, "late")->is_system = true;
+		add(f, ROOTFS_FOLDER, PLAN_LATE_RW + 1, "");
+		allow(f, PLAN_LATE_RW, LANDLOCK_WRITE);
+	}
 	if (!str_is(at, "tmp"))
 		add(f, ROOTFS_SCRATCH, at, "tmp");
 	add(f, ROOTFS_SCRATCH, "tmp", "tmp")->is_system = true;
@@ -341,5 +351,7 @@ int tree_plan(const struct tree *tree, struct launch *launch, struct csn_error *
 		add_frozen(&f, how->frozen);
 	if (plan->workspace.host)
 		add_in_workspace(&f, ROOTFS_COVER, how->hidden);
+	if (plan_lends_late(plan))
+		add(&f, ROOTFS_CLOSE, PLAN_LATE + 1, "");
 	return f.result;
 }
