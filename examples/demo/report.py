@@ -38,7 +38,7 @@ def host_socket(path):
 
 
 def leave_a_daemon():
-    subprocess.Popen(["sleep", "3600"], start_new_session=True, stdout=subprocess.DEVNULL)
+    subprocess.Popen(["sleep", "3601.25"], start_new_session=True, stdout=subprocess.DEVNULL)
 
 
 def look_into(pid):
