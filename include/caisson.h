@@ -573,6 +573,11 @@ typedef struct csn_changes_request {
 	csn_call call;
 	const char *const *paths; /* only these, ends with NULL; NULL: all */
 	size_t keep_bytes;        /* csn_diff: of the text; 0: 1 MiB, at most 64 MiB */
+	bool names_only;          /* csn_diff: no changed lines */
+	bool force;               /* csn_commit: replaces what somebody else changed meanwhile */
+	bool dry_run;             /* csn_commit: only says what it would do */
+	csn_output_fn on_output;  /* csn_diff: takes the text instead; NULL: it is kept */
+	void *output_data;
 	const void *reserved[4];
 } csn_changes_request;
 
@@ -580,8 +585,11 @@ typedef struct csn_change {
 	const char *path;   /* relative to the workspace */
 	const char *change; /* "added", "modified", "deleted" */
 	const char *kind;   /* "file", "folder", "link", "other"; NULL */
-	uint64_t size;
+	uint64_t size;      /* now, or of what was deleted */
 	const char *reason; /* why commit left it out; NULL */
+	uint32_t mode;      /* permissions, as `size` */
+	bool guarded;       /* commit writes it only if it is named */
+	const char *other;  /* of a rename: where it was, or where it is; NULL */
 } csn_change;
 
 typedef struct csn_diff_result {
@@ -591,7 +599,7 @@ typedef struct csn_diff_result {
 	csn_output text; /* the changed lines, as patch(1) reads them */
 } csn_diff_result;
 
-/* Lists what a copy-on-write workspace changed. */
+/* Lists what a copy-on-write workspace changed; its commands may run meanwhile. */
 CSN_API int csn_diff(csn_sandbox *sandbox, const csn_changes_request *request,
 		     csn_diff_result **ret_result, csn_error *err);
 
@@ -600,9 +608,12 @@ typedef struct csn_commit_result {
 	size_t applied_count;
 	const csn_change *left; /* each with a reason */
 	size_t left_count;
+	bool truncated; /* there were more of either than are listed */
 } csn_commit_result;
 
-/* Writes those changes to the workspace itself, except what changed there meanwhile or is guarded.
+/*
+ * Writes those changes to the workspace itself, each file in one step, except what changed there
+ * meanwhile or is guarded; the sandbox goes on and sees what it saw.
  */
 CSN_API int csn_commit(csn_sandbox *sandbox, const csn_changes_request *request,
 		       csn_commit_result **ret_result, csn_error *err);

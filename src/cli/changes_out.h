@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "cli/cli.h"
@@ -18,3 +19,6 @@ int changes_print_text(const struct cli *cli, const void *bytes, size_t size);
 /* "A path", or "  path left out: reason"; `name` is safe to print, the reason is ours. */
 void changes_print_committed(const struct cli *cli, char letter, const char *name,
 			     const char *reason);
+
+/* Does a sandbox of this name live? Else it may be a run's id. In changes.c. */
+bool changes_is_living(const char *name);

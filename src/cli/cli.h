@@ -218,6 +218,8 @@ int cli_mount(struct cli *cli);
 int cli_logs(struct cli *cli);
 int cli_wait(struct cli *cli);
 int cli_kill(struct cli *cli);
+int cli_diff(struct cli *cli);
+int cli_commit(struct cli *cli);
 int cli_ps(struct cli *cli);
 int cli_stats(struct cli *cli);
 int cli_down(struct cli *cli);

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/out.h"
+#include "os/reach.h"
 
 /* The copy-on-write mount of a result: the workspace. */
 static const char *find_workspace(const json_t *result)
@@ -110,6 +111,8 @@ static int open_copy(struct cow *cow, struct csn_error *err)
 	facts.hide = cow->hide = read_texts(json_object_get(result, "hide"));
 	if (!cow->protect || !cow->hide)
 		return csn_fail(err, -ENOMEM, "cow", "out of memory");
+	if (cow->reaches)
+		reach_own_files(); /* where it cannot, what is closed is named */
 	return copy_open(&cow->copy, run_fd, &facts, err);
 }
 

@@ -19,6 +19,8 @@ struct cow {
 	const char **protect; /* owned; texts of run.result */
 	const char **hide;
 	struct copy copy;
+	bool reaches; /* set before cow_open(): this process changes itself to read all (os/reach.h)
+		       */
 };
 
 #define COW_NONE ((struct cow){ .run = RUN_NONE, .copy = COPY_NONE })

@@ -88,6 +88,7 @@ int cli_runs_commit(struct cli *cli)
 	struct csn_error err = { 0 };
 	int status;
 
+	cow.reaches = true;
 	if (cow_open(cli, &cow, &err) < 0)
 		return cli_fail(cli, &err);
 	committing.applied = json_array();

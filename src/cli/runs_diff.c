@@ -57,6 +57,7 @@ int cli_runs_diff(struct cli *cli)
 	struct csn_error err = { 0 };
 	int count;
 
+	cow.reaches = true;
 	if (cow_open(cli, &cow, &err) < 0)
 		return cli_fail(cli, &err);
 	listing.list = json_array();

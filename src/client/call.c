@@ -139,6 +139,25 @@ static bool was_cancelled(const struct csn_sandbox *link, uint64_t id)
 	return false;
 }
 
+/* Why a sandbox may not have a verb, and the way out; what the monitor would say. */
+static const struct {
+	const char *verb, *why;
+} absent[] = {
+	{ "diff", "it works on no copy of the workspace, which --cow or \"PATH:cow\" makes" },
+	{ "commit", "it works on no copy of the workspace, which --cow or \"PATH:cow\" makes" },
+	{ "snapshot", "it works on no copy of the workspace, which --cow or \"PATH:cow\" makes" },
+	{ "fork", "it works on no copy of the workspace, which --cow or \"PATH:cow\" makes" },
+};
+
+static int not_there(const char *verb, csn_error *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(absent); i++)
+		if (str_is(absent[i].verb, verb))
+			return code_fail(err, CSN_NOT_SUPPORTED, verb,
+					 "this sandbox does not have %s: %s", verb, absent[i].why);
+	return code_fail(err, CSN_NOT_SUPPORTED, verb, "this sandbox does not have %s", verb);
+}
+
 static int join(struct call *call, uint64_t id, csn_error *err)
 {
 	struct csn_sandbox *link = call->link;
@@ -146,8 +165,7 @@ static int join(struct call *call, uint64_t id, csn_error *err)
 	if (link->is_lost)
 		return code_fail(err, CSN_LOST, link->lost.stage, "%s", link->lost.text);
 	if (!csn_has_verb(link, call->verb))
-		return code_fail(err, CSN_NOT_SUPPORTED, call->verb,
-				 "this sandbox does not have %s", call->verb);
+		return not_there(call->verb, err);
 	if (id > link->last_id || (id > 0 && call_find(link, (int64_t)id)))
 		return code_fail(err, CSN_INVALID, call->verb,
 				 "the call's id is in use, or not from csn_call_id()");

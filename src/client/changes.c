@@ -24,10 +24,11 @@ CSN_API int csn_mount(csn_sandbox *sandbox, const csn_mount_request *request, cs
 	return r;
 }
 
-static int send_paths(struct call *call, const csn_changes_request *request, csn_error *err)
+static int send_request(struct call *call, const csn_changes_request *request, csn_error *err)
 {
 	const char *const *paths = request->paths;
-	struct emit emit = call_frame(call, !!paths);
+	struct emit emit = call_frame(call, (uint32_t) !!paths + request->names_only +
+						    request->force + request->dry_run);
 	uint32_t count = 0;
 
 	while (paths && paths[count])
@@ -40,6 +41,9 @@ static int send_paths(struct call *call, const csn_changes_request *request, csn
 		emit_text(&emit, paths[i]);
 	if (paths)
 		emit_nil(&emit);
+	call_put_true(&emit, "names_only", request->names_only);
+	call_put_true(&emit, "force", request->force);
+	call_put_true(&emit, "dry_run", request->dry_run);
 	return call_send(call, &emit, err);
 }
 
@@ -52,7 +56,10 @@ static const csn_change *read_changes(void *result, const struct term *list)
 					   result_text(&list->items[i], "change"),
 					   result_text(&list->items[i], "kind"),
 					   result_u64(&list->items[i], "size"),
-					   result_text(&list->items[i], "reason") };
+					   result_text(&list->items[i], "reason"),
+					   (uint32_t)result_u64(&list->items[i], "mode"),
+					   result_flag(&list->items[i], "guarded"),
+					   result_text(&list->items[i], "other") };
 	return changes;
 }
 
@@ -95,9 +102,9 @@ CSN_API int csn_diff(csn_sandbox *sandbox, const csn_changes_request *request,
 	if (r < 0)
 		return r;
 	kept_init(&text, request->keep_bytes);
-	call.sink = keep_text;
-	call.sink_data = &text;
-	r = send_paths(&call, request, err);
+	call.sink = request->on_output ? request->on_output : keep_text;
+	call.sink_data = request->on_output ? request->output_data : &text;
+	r = send_request(&call, request, err);
 	if (r == 0)
 		r = call_finish(&call, err);
 	if (r == 0)
@@ -117,7 +124,8 @@ static int commit_result(struct call *call, csn_commit_result **ret_result, csn_
 
 	if (!others)
 		return no_memory(result, err);
-	*result = (csn_commit_result){ written, applied->count, others, left->count };
+	*result = (csn_commit_result){ written, applied->count, others, left->count,
+				       result_flag(&reply, "truncated") };
 	*ret_result = result;
 	return 0;
 }
@@ -130,7 +138,7 @@ CSN_API int csn_commit(csn_sandbox *sandbox, const csn_changes_request *request,
 
 	if (r < 0)
 		return r;
-	r = send_paths(&call, request, err);
+	r = send_request(&call, request, err);
 	if (r == 0)
 		r = call_finish(&call, err);
 	if (r == 0)

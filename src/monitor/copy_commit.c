@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -74,6 +75,18 @@ static int rename_into_place(const struct placing *placing, const char *temporar
 	return r;
 }
 
+/* While a file has its temporary name, an end waits. */
+static void hold_signals(sigset_t *ret_before)
+{
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGHUP);
+	sigprocmask(SIG_BLOCK, &ends, ret_before);
+}
+
 static int link_file(int fd, int dir_fd, const char *name)
 {
 	char self[32];
@@ -122,21 +135,30 @@ static int fill_file(const struct placing *placing, int to)
 	return 0;
 }
 
+static int replace_file(const struct placing *placing, int fd, const char *temporary)
+{
+	sigset_t before;
+	int r;
+
+	copy_commit_sweep(placing->commit->copy);
+	hold_signals(&before);
+	r = link_file(fd, placing->commit->copy->lower_fd, temporary);
+	if (r == 0)
+		r = rename_into_place(placing, temporary);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
 static int place_file(const struct placing *placing, int fd, const char *temporary, bool is_named)
 {
 	int r;
 
-	if (!is_named && placing->entry->change == LAYER_ADDED && !placing->commit->is_forced) {
-		r = link_file(fd, placing->dir_fd, placing->name);
-		return r == -EEXIST ? -ESTALE : r;
-	}
-	if (!is_named) {
-		copy_commit_sweep(placing->commit->copy);
-		r = link_file(fd, placing->commit->copy->lower_fd, temporary);
-		if (r < 0)
-			return r;
-	}
-	return rename_into_place(placing, temporary);
+	if (is_named)
+		return rename_into_place(placing, temporary);
+	if (placing->entry->change != LAYER_ADDED || placing->commit->is_forced)
+		return replace_file(placing, fd, temporary);
+	r = link_file(fd, placing->dir_fd, placing->name);
+	return r == -EEXIST ? -ESTALE : r;
 }
 
 static int put_file(struct placing *placing)
@@ -159,38 +181,67 @@ static int put_file(struct placing *placing)
 	return r;
 }
 
-static int put_link(struct placing *placing, const char *target)
+static int replace_link(const struct placing *placing, const char *target)
 {
 	const struct copy *copy = placing->commit->copy;
 	char temporary[TEMPORARY_NAME];
+	sigset_t before;
 	int r;
 
-	if (placing->entry->change == LAYER_ADDED && !placing->commit->is_forced) {
-		r = symlinkat(target, placing->dir_fd, placing->name) < 0 ? -errno : 0;
-		r = r == -EEXIST ? -ESTALE : r;
-	} else {
-		temporary_name(copy, temporary);
-		copy_commit_sweep(copy);
-		if (symlinkat(target, copy->lower_fd, temporary) < 0)
-			return -errno;
+	temporary_name(copy, temporary);
+	copy_commit_sweep(copy);
+	hold_signals(&before);
+	r = symlinkat(target, copy->lower_fd, temporary) < 0 ? -errno : 0;
+	if (r == 0)
 		r = rename_into_place(placing, temporary);
-	}
-	placing->is_noted = r == 0 && fstatat(placing->dir_fd, placing->name, &placing->done,
-					      AT_SYMLINK_NOFOLLOW) == 0;
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
 
+static int put_link(struct placing *placing, const char *target)
+{
+	int r;
+
+	if (placing->entry->change == LAYER_ADDED && !placing->commit->is_forced)
+		r = symlinkat(target, placing->dir_fd, placing->name) < 0 ? -errno : 0;
+	else
+		r = replace_link(placing, target);
+	placing->is_noted = r == 0 && fstatat(placing->dir_fd, placing->name, &placing->done,
+					      AT_SYMLINK_NOFOLLOW) == 0;
+	return r == -EEXIST ? -ESTALE : r;
+}
+
+/* Nothing can be put into a folder that keeps its own owner out. */
+static bool is_closed(const struct layer_entry *entry)
+{
+	return entry->change != LAYER_DELETED && S_ISDIR(entry->now.st_mode) &&
+	       (entry->now.st_mode & 0700) != 0700;
+}
+
+/* One that is closed gets its mode when all is in it. */
 static int put_folder(const struct placing *placing)
 {
+	mode_t mode = placing->entry->now.st_mode & 0777;
 	_cleanup_fd_ int fd = -1;
 
 	if (mkdirat(placing->dir_fd, placing->name, 0700) < 0 && errno != EEXIST)
 		return -errno;
+	if (is_closed(placing->entry))
+		mode |= 0700;
 	fd = openat(placing->dir_fd, placing->name,
 		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fchmod(fd, placing->entry->now.st_mode & 0777) < 0)
+	if (fd < 0 || fchmod(fd, mode) < 0)
 		return -errno;
 	return 0;
+}
+
+static int close_folder(const struct copy_commit *commit, const struct layer_entry *entry)
+{
+	_cleanup_fd_ int fd = layer_open(commit->copy->lower_fd, entry->path, O_DIRECTORY);
+
+	if (fd < 0)
+		return fd;
+	return fchmod(fd, entry->now.st_mode & 0777) < 0 ? -errno : 0;
 }
 
 static int remove_name(const struct placing *placing)
@@ -300,7 +351,21 @@ static void commit_one(const struct copy_commit *commit, const struct layer_entr
 	reason = objection(commit, entry, target);
 	if (!reason && !commit->is_dry_run)
 		reason = failure(apply(commit, entry, target));
-	commit->tell(commit->data, entry, reason);
+	if (reason || !is_closed(entry))
+		commit->tell(commit->data, entry, reason);
+}
+
+/* Folders that commit_one() left open, the innermost first. */
+static void close_one(const struct copy_commit *commit, const struct layer_entry *entry)
+{
+	int r = 0;
+
+	if (!is_closed(entry) || objection(commit, entry, ""))
+		return;
+	if (!commit->is_dry_run)
+		r = close_folder(commit, entry);
+	if (r != -ENOENT) /* it could not be made, which was said */
+		commit->tell(commit->data, entry, failure(r));
 }
 
 void copy_commit_all(const struct copy_commit *commit)
@@ -309,12 +374,10 @@ void copy_commit_all(const struct copy_commit *commit)
 
 	if (!commit->is_dry_run)
 		copy_commit_sweep(copy);
-	for (size_t i = 0; i < copy->layer.count; i++) {
-		const struct layer_entry *entry = &copy->layer.entries[i];
-
-		if (commit->goes_on && !commit->goes_on(commit->data))
-			return;
-		if (copy_is_named(copy, entry))
-			commit_one(commit, entry);
-	}
+	for (size_t i = 0; i < copy->layer.count; i++)
+		if (copy_is_named(copy, &copy->layer.entries[i]))
+			commit_one(commit, &copy->layer.entries[i]);
+	for (size_t i = copy->layer.count; i-- > 0;)
+		if (copy_is_named(copy, &copy->layer.entries[i]))
+			close_one(commit, &copy->layer.entries[i]);
 }

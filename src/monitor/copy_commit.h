@@ -6,9 +6,11 @@
  * its name, so a reader sees the old or the new one. What changed in the workspace since the
  * run began, what is guarded and what cannot be applied is left out, and said.
  *
- * Killed at any moment, it leaves old or new files. The bytes of a new file have no name until
+ * Ended at any moment, it leaves old or new files. The bytes of a new file have no name until
  * they are complete; one that replaces another then has ".caisson-" and the run's id in the
- * workspace's own folder for as long as a rename takes, and the next commit of the run removes it.
+ * workspace's own folder for as long as a rename takes, and signals that ask for an end wait for
+ * that. What a SIGKILL in between leaves, or one on a file system that has no files without
+ * names, is removed by the next commit of the run.
  */
 #pragma once
 
@@ -22,8 +24,6 @@ struct copy_commit {
 	bool is_dry_run; /* only says what it would do */
 	/* Told of each entry; `reason` NULL: it is applied. */
 	void (*tell)(void *data, const struct layer_entry *entry, const char *reason);
-	/* Asked before each entry; false ends it. NULL: always. */
-	bool (*goes_on)(void *data);
 	void *data;
 };
 

@@ -167,11 +167,15 @@ static bool is_patient(const struct frame_verb *verb)
 }
 
 /* Later than the agent's own clock, where it keeps one. */
-static uint64_t deadline_of(const struct frame_verb *verb, const struct term *map)
+static uint64_t deadline_of(const struct frame_verb *verb, const struct stay_verb *own,
+			    const struct term *map)
 {
 	enum { LATER_MS = 2000 };
-	const struct term *own = term_get(map, "timeout_ms");
-	uint64_t ms = own && own->integer > 0 ? (uint64_t)own->integer : STAY_VERB_MS;
+	const struct term *wanted = term_get(map, "timeout_ms");
+	uint64_t ms = own ? STAY_WORK_MS : STAY_VERB_MS;
+
+	if (wanted && wanted->integer > 0)
+		ms = (uint64_t)wanted->integer;
 
 	return is_patient(verb) ? CLOCK_NEVER : clock_now_ms() + ms + LATER_MS;
 }
@@ -196,7 +200,7 @@ int stay_call_new(struct stay *stay, struct stay_client *client, const struct te
 				    .client = client,
 				    .verb = verb,
 				    .own = own,
-				    .end_at_ms = deadline_of(verb, &items[3]),
+				    .end_at_ms = deadline_of(verb, own, &items[3]),
 				    .window = RUN_WINDOW,
 				    .input_window = RUN_WINDOW };
 	client->calls++;

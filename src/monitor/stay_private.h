@@ -25,6 +25,7 @@ enum {
 	STAY_MOUNTS = 64,       /* lent while it runs */
 	STAY_CLIENT_CALLS = 32, /* of one client, so that another finds room */
 	STAY_VERB_MS = 30000,   /* the deadline of a file verb */
+	STAY_WORK_MS = 600000,  /* of a verb of the monitor's own: it may copy a whole workspace */
 	/* What the agent has yet to read, of the 32 MiB that its channel holds: beyond the one no
 	 * call is taken, beyond the other who still sends is dropped. The rest is for cancels. */
 	STAY_CALLS_QUEUED = 8 << 20,

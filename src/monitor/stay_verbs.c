@@ -12,6 +12,8 @@ static const char *always(const struct stay *stay)
 const struct stay_verb stay_verbs[] = {
 	{ "mount", stay_mount_missing, stay_mount, stay_mount_note },
 	{ "stats", always, stay_stats, NULL, true },
+	{ "diff", stay_no_copy, stay_diff, NULL, true },
+	{ "commit", stay_no_copy, stay_commit, stay_commit_note, false },
 };
 const size_t stay_verb_count = ARRAY_SIZE(stay_verbs);
 

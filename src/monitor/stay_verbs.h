@@ -39,3 +39,13 @@ int stay_mount_note(struct stay *stay, const struct term *map, struct csn_error 
 
 /* What the sandbox is and uses; see worker_fn. */
 int stay_stats(struct worker *worker, const struct term *map, struct csn_error *err);
+
+/* ---- stay_changes.c ---- */
+
+/* Why there is no copy to compare; NULL: the workspace is one. */
+const char *stay_no_copy(const struct stay *stay);
+/* What a copy-on-write workspace changed; see worker_fn. */
+int stay_diff(struct worker *worker, const struct term *map, struct csn_error *err);
+/* Writes those changes to the workspace. Notes say what, for the audit log. */
+int stay_commit(struct worker *worker, const struct term *map, struct csn_error *err);
+int stay_commit_note(struct stay *stay, const struct term *map, struct csn_error *err);

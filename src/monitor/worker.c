@@ -174,8 +174,9 @@ int work_start(const struct work_order *order, struct work **ret_work, struct cs
 
 void work_kill(struct work *work)
 {
-	/* Our own child, not waited for: the number is still his. */
-	kill(work->pid, SIGKILL);
+	/* Our own child, not waited for: the number is still his. A worker that has something to
+	 * finish holds this signal for the instant that it takes; no other blocks it. */
+	kill(work->pid, SIGTERM);
 }
 
 void work_free(struct work *work)

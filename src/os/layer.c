@@ -151,8 +151,18 @@ static bool same_link(int a_fd, int b_fd, const char *name)
 	return n >= 0 && n == m && memcmp(a, b, (size_t)n) == 0;
 }
 
-/* Two regular files of one name; an unreadable one counts as different. */
-static bool same_bytes(int a_fd, int b_fd, const char *name)
+/* Where the next data of either file is, `end` if there is none: holes of both are alike. */
+static off_t next_data(int a, int b, off_t at, off_t end)
+{
+	off_t x = lseek(a, at, SEEK_DATA), y = lseek(b, at, SEEK_DATA);
+
+	x = x < 0 ? errno == ENXIO ? end : at : x;
+	y = y < 0 ? errno == ENXIO ? end : at : y;
+	return x < y ? x : y;
+}
+
+/* Two regular files of one name and size; an unreadable one counts as different. */
+static bool same_bytes(int a_fd, int b_fd, const char *name, off_t size)
 {
 	_cleanup_fd_ int a = openat(a_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	_cleanup_fd_ int b = openat(b_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -162,13 +172,13 @@ static bool same_bytes(int a_fd, int b_fd, const char *name)
 
 	if (a < 0 || b < 0)
 		return false;
-	do {
+	while ((at = next_data(a, b, at, size)) < size) {
 		n = pread(a, left, sizeof left, at);
 		m = pread(b, right, sizeof right, at);
-		if (n < 0 || n != m || memcmp(left, right, (size_t)n) != 0)
+		if (n <= 0 || n != m || memcmp(left, right, (size_t)n) != 0)
 			return false;
 		at += n;
-	} while (n > 0);
+	}
 	return true;
 }
 
@@ -183,7 +193,7 @@ static bool is_same(const struct place *place, const char *name, const struct st
 		return false;
 	if (S_ISREG(now->st_mode))
 		return now->st_size == old->st_size &&
-		       same_bytes(place->upper_fd, place->lower_fd, name);
+		       same_bytes(place->upper_fd, place->lower_fd, name, now->st_size);
 	return S_ISDIR(now->st_mode) || now->st_rdev == old->st_rdev;
 }
 

@@ -484,8 +484,16 @@ static const struct frame_key mount_args[] = {
 	{ NULL },
 };
 
-static const struct frame_key paths_args[] = {
+static const struct frame_key diff_args[] = {
 	{ "paths", 'L', false, LISTING_BYTES, "only these; default: all" },
+	{ "names_only", 'B', false, 0, "no changed lines" },
+	{ NULL },
+};
+
+static const struct frame_key commit_args[] = {
+	{ "paths", 'L', false, LISTING_BYTES, "only these; default: all" },
+	{ "force", 'B', false, 0, "replaces what somebody else changed meanwhile" },
+	{ "dry_run", 'B', false, 0, "only says what it would do" },
 	{ NULL },
 };
 
@@ -493,7 +501,11 @@ static const struct frame_key change[] = {
 	{ "path", 'p', true, PATH_BYTES, "relative to the workspace" },
 	{ "change", 'a', true, 0, "added, modified, deleted" },
 	{ "kind", 'a', false, 0, "file, folder, link, other" },
-	{ "size", 'i', false, OFFSET_MAX, "bytes, now" },
+	{ "size", 'i', false, OFFSET_MAX, "bytes, now, or of what was deleted" },
+	{ "mode", 'i', false, MODE_MAX, "permissions, in the same way" },
+	{ "other", 'p', false, PATH_BYTES,
+	  "of a rename: where an added one was, where a deleted one is" },
+	{ "guarded", 'B', false, 0, "`commit` writes it only if it is named" },
 	{ "reason", 't', false, DETAIL_BYTES, "why it was left out" },
 	{ NULL },
 };
@@ -508,6 +520,7 @@ static const struct frame_key diff_result[] = {
 static const struct frame_key commit_result[] = {
 	{ "applied", 'R', true, RESULTS_MAX, "written to the workspace", change },
 	{ "left", 'R', true, RESULTS_MAX, "not written, with a reason", change },
+	{ "truncated", 'B', false, 0, "there were more of either" },
 	{ NULL },
 };
 
@@ -533,11 +546,25 @@ static const struct frame_key stats_result[] = {
 	{ NULL },
 };
 
+static const char diff_notes[] =
+	"Only where the workspace is `cow`. Paths are relative to it, or as they are inside. What "
+	"is\nchanged meanwhile is listed as it was when it was met.";
+
+static const char commit_notes[] =
+	"Each file is replaced in one step, with the bytes of one moment; what the sandbox shows "
+	"stays\nthe same. Left out: what changed in the workspace since the sandbox began, other "
+	"than by a\ncommit; names that make other programs run something, and what the policy "
+	"hides "
+	"or protects,\nunless they are named; policy files, devices, sockets, pipes, links out of "
+	"the workspace.\nSet-id bits are dropped. `ebusy`: another commit is under way.";
+
 const struct frame_verb frame_client_verbs[] = {
 	{ "exec", "runs a program and accounts for it", exec_order, exec_account },
 	{ "mount", "lends one more path", mount_args, nothing },
-	{ "diff", "lists what a copy-on-write workspace changed", paths_args, diff_result },
-	{ "commit", "writes those changes to the workspace", paths_args, commit_result },
+	{ "diff", "lists what a copy-on-write workspace changed", diff_args, diff_result,
+	  diff_notes },
+	{ "commit", "writes those changes to the workspace", commit_args, commit_result,
+	  commit_notes },
 	{ "stats", "what the sandbox is and uses", nothing, stats_result },
 };
 const size_t frame_client_verb_count = ARRAY_SIZE(frame_client_verbs);

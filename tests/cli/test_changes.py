@@ -1,0 +1,325 @@
+"""diff and commit of a sandbox that lives: every kind of change, while its commands go on."""
+import json
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+import time
+
+import pytest
+from run_fixtures import *  # noqa: F403
+
+WAIT = 30
+
+
+class Shell:
+    """caisson, typed in the workspace; `up` names sandboxes that end with the test."""
+
+    def __init__(self, box):
+        self.box, self.names = box, []
+        self.env = box.env | {"XDG_RUNTIME_DIR": str(box.base / "runtime")}
+        (box.base / "runtime").mkdir(mode=0o700)
+
+    def start(self, *words, **more):
+        return subprocess.Popen([self.box.caisson, *map(str, words)], cwd=self.box.ws, env=self.env, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **self.box.as_owner(), **more)
+
+    def __call__(self, *words):
+        process = self.start(*words)
+        out, err = process.communicate(timeout=WAIT)
+        return subprocess.CompletedProcess(words, process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+
+    def up(self, *flags, name="w"):
+        self.box.give()  # not later: a changed owner is a changed file
+        self.names.append(name)
+        done = self("up", name, *flags)
+        assert done.returncode == 0, done
+        return name
+
+    def sh(self, text, name="w"):
+        done = self("exec", name, "-q", "-c", text)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    def changes(self, *words, name="w"):
+        done = self("diff", name, "--json", *words)
+        assert done.returncode == 0, done
+        return json.loads(done.stdout)["changes"]
+
+    def listed(self, *words, name="w"):
+        return [(change["change"][0].upper(), change["path"]) for change in self.changes(*words, name=name)]
+
+    def commit(self, *words, name="w"):
+        done = self("commit", name, "--json", *words)
+        told = json.loads(done.stdout)
+        assert done.returncode == (1 if told["left_out"] else 0), done
+        return {c["path"] for c in told["applied"]}, {c["path"]: c["reason"] for c in told["left_out"]}
+
+    def monitor(self, name="w"):
+        told = json.loads(self("ps", "--json").stdout)["sandboxes"]
+        return next(sandbox["pid"] for sandbox in told if sandbox["name"] == name)
+
+
+@pytest.fixture
+def sh(box):
+    shell = Shell(box)
+    yield shell
+    shell("down", *shell.names)
+
+
+def fill(ws):
+    for name, text in {"text": "".join(f"line {n}\n" for n in range(30)), "binary": b"\0\1\2", "moved": "moved\n", "mode": "x\n",
+                       "gone": "gone\n", "folder/in": "in\n", "folder/deep/er": "er\n", "old link target": "t\n",
+                       "closed": "secret\n", "kept": "kept\n"}.items():
+        path = ws / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    (ws / "link").symlink_to("old link target")
+
+
+# What a command does, and the lines and texts that diff shows for it.
+KINDS = {
+    "text": ("sed -i 's/line 15/another/' text", [("M", "text")], ["-line 15\n+another\n", "--- a/text\n+++ b/text\n"]),
+    "binary": ("printf '\\0\\7\\7\\7' >binary", [("M", "binary")], ["M binary\n  not text, 4 bytes\n"]),
+    "added": ("mkdir -p new/er; echo hi >new/er/file", [("A", "new/"), ("A", "new/er/"), ("A", "new/er/file")], ["+hi\n"]),
+    "rename": ("mv moved there", [("D", "moved"), ("A", "there")], ["D moved (now there)\n", "rename from moved\nrename to there\n"]),
+    "folder rename": ("mv folder other", [("D", "folder/deep/er"), ("D", "folder/deep/"), ("D", "folder/in"), ("D", "folder/"),
+                                          ("A", "other/"), ("A", "other/deep/"), ("A", "other/deep/er"), ("A", "other/in")],
+                      ["R other/in (was folder/in)\n", "R other/deep/er (was folder/deep/er)\n"]),
+    "mode": ("chmod 755 mode", [("M", "mode")], ["M mode (mode 755, was 644)\n"]),
+    "deleted": ("rm gone", [("D", "gone")], ["-gone\n", "+++ /dev/null\n"]),
+    "folder deleted": ("rm -r folder", [("D", "folder/deep/er"), ("D", "folder/deep/"), ("D", "folder/in"), ("D", "folder/")], ["D folder/\n"]),
+    "link": ("ln -sf kept link", [("M", "link")], ["M link -> kept\n"]),
+    "folder by file": ("rm -r folder; echo f >folder", [("D", "folder/deep/er"), ("D", "folder/deep/"), ("D", "folder/in"),
+                                                        ("D", "folder/"), ("A", "folder")], ["A folder\n", "+f\n"]),
+    "file by folder": ("rm gone; mkdir gone; echo f >gone/in", [("D", "gone"), ("A", "gone/"), ("A", "gone/in")], ["A gone/\n"]),
+    "file by link": ("ln -sf kept gone", [("M", "gone")], ["M gone -> kept\n"]),
+    "made anew": ("rm -r folder; mkdir folder; echo n >folder/new", [("D", "folder/deep/er"), ("D", "folder/deep/"), ("D", "folder/in"),
+                                                                     ("A", "folder/new")], ["+n\n"]),
+    "mode 000": ("echo s >shut; chmod 0 shut; mkdir cell; echo in >cell/in; chmod 0 cell; chmod 0 closed",
+                 [("A", "cell/"), ("A", "cell/in"), ("M", "closed"), ("A", "shut")], ["M closed (mode 000, was 644)\n", "+in\n", "+s\n"]),
+    "newline": ("echo n >'a\nb'", [("A", "a\\nb")], ["A a\\nb\n", "+++ b/a\\nb\n"]),
+    "not utf-8": ("printf x >\"$(printf 'a\\377')\"", [("A", "a\\xff")], ["A a\\xff\n"]),
+    "huge": ("truncate -s 1T huge; echo end >>huge", [("A", "huge")], ["A huge\n  too long for a diff, 1099511627780 bytes\n"]),
+    "touched": ("touch text; cp kept k; mv k kept", [], []),
+}
+
+
+def state(folder):
+    """Names, kinds, permissions and contents, small ones; as root sees them."""
+    found = {}
+    for path in sorted(pathlib.Path(folder).rglob("*")):
+        at = path.lstat()
+        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() and at.st_size < 1 << 20 else at.st_size
+        found[str(path.relative_to(folder))] = (stat.S_IFMT(at.st_mode), at.st_mode & 0o777, content if not path.is_dir() else None)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_change(sh, kind):
+    """Listed, shown, committed; then nothing is left to do and the sandbox sees what it saw."""
+    command, listed, shown = KINDS[kind]
+    fill(sh.box.ws)
+    sh.up("--cow")
+    before = state(sh.box.ws)
+    sh.sh(command)
+    assert sh.listed() == listed
+    text = sh("diff", "w").stdout
+    assert [part for part in shown if part not in text] == [], text
+    assert state(sh.box.ws) == before
+    inside = sh.sh("ls -lAR --time-style=+ . | grep -v ^total; true")
+    applied, left = sh.commit()
+    assert left == {} and applied == {path for _, path in listed}
+    assert sh.listed() == [] and sh.commit() == (set(), {})
+    assert sh.sh("ls -lAR --time-style=+ . | grep -v ^total; true") == inside
+    after = state(sh.box.ws) if os.geteuid() == 0 else {}
+    if after:
+        assert (after != before) is bool(listed)
+        assert all(path.lstat().st_uid == sh.box.uid for path in sh.box.ws.rglob("*"))
+    if kind == "huge":
+        assert (sh.box.ws / "huge").stat().st_blocks * 512 < 1 << 20
+    if kind == "mode 000" and after:
+        assert after["cell"][1] == after["shut"][1] == after["closed"][1] == 0 and after["cell/in"][2] == b"in\n"
+    assert sh("down", "w").returncode == 0 and json.loads(sh("diff", sh.box.record().name, "--json").stdout)["changes"] == []
+
+
+def test_paths_and_flags(sh):
+    fill(sh.box.ws)
+    sh.up("--cow")
+    sh.sh("echo a >text; echo b >kept; mkdir new; echo c >new/c")
+    assert sh.listed("kept", "/workspace/new/c") == [("M", "kept"), ("A", "new/"), ("A", "new/c")]
+    assert sh("diff", "w", "--names-only").stdout == "M kept\nA new/\nA new/c\nM text\n"
+    assert sh.commit("--dry-run")[0] == {"kept", "new/", "new/c", "text"} and (sh.box.ws / "kept").read_text() == "kept\n"
+    assert sh.commit("new", "./text") == ({"new/", "new/c", "text"}, {})
+    assert sh.listed() == [("M", "kept")] and (sh.box.ws / "text").read_text() == "a\n"
+    assert sh("diff", "w", "text").stderr == "nothing changed\n"
+
+
+def test_committed_again_and_again(sh):
+    """What we wrote is no change of somebody else's; after his, we refuse, in the record's diff too."""
+    fill(sh.box.ws)
+    sh.up("--cow")
+    for turn in ("one", "two", "three"):
+        sh.sh(f"echo {turn} >text; echo {turn} >fresh; ln -sfn {turn} link")
+        assert sh.commit() == ({"text", "fresh", "link"}, {})
+        assert (sh.box.ws / "text").read_text() == (sh.box.ws / "fresh").read_text() == f"{turn}\n"
+        assert os.readlink(sh.box.ws / "link") == turn
+    sh.sh("echo four >text; echo four >fresh; rm gone kept")
+    time.sleep(0.02)
+    for name in ("text", "kept"):
+        with open(sh.box.ws / name, "a") as file:
+            file.write("mine\n")
+        os.utime(sh.box.ws / name, (1, 1))
+    applied, left = sh.commit()
+    assert applied == {"fresh", "gone"} and set(left) == {"text", "kept"} and "changed in the workspace" in left["text"]
+    assert (sh.box.ws / "text").read_text() == "three\nmine\n"
+    assert sh("down", "w").returncode == 0
+    run = sh.box.record().name
+    assert "text left out" in sh("commit", run).stdout
+    assert sh("commit", run, "--force", "text").returncode == 0 and (sh.box.ws / "text").read_text() == "four\n"
+
+
+def test_added_on_both_sides(sh):
+    sh.up("--cow")
+    sh.sh("echo theirs >new")
+    sh.box.file("new", "mine\n")
+    assert set(sh.commit()[1]) == {"new"} and (sh.box.ws / "new").read_text() == "mine\n"
+    assert sh.commit("--force")[1] == {} and (sh.box.ws / "new").read_text() == "theirs\n"
+
+
+@pytest.mark.parametrize("name,why", [(".git/hooks/post-commit", "git runs"), (".envrc", "direnv"), (".vscode/tasks.json", "editor"),
+                                      ("sub/caisson.yaml", "policy file"), ("conf/keys", "protects")])
+def test_what_would_run_or_is_protected_stays_out(sh, name, why):
+    policy = sh.box.policy("version: 1\nworkspace: {mode: cow, protect: [conf/keys]}\n")
+    sh.up(*policy)
+    sh.sh(f"mkdir -p $(dirname {name}); echo bad >{name}; echo fine >fine")
+    guarded = {change["path"]: change["guarded"] for change in sh.changes()}
+    applied, left = sh.commit()
+    assert "fine" in applied and why in left[name] and not (sh.box.ws / name).exists()
+    assert guarded["fine"] is False and (guarded[name] or "policy" in why)
+    applied, left = sh.commit(name)
+    assert (name in left) is ("policy file" in why) and (sh.box.ws / name).exists() is ("policy file" not in why)
+
+
+def test_only_copies_have_changes(sh):
+    sh.up("--rw")
+    for verb in ("diff", "commit"):
+        done = sh(verb, "w")
+        assert done.returncode != 0 and "--cow" in done.stderr and "does not have" in done.stderr, done
+    done = sh("diff", "nobody")
+    assert done.returncode != 0 and "nobody" in done.stderr, done
+
+
+def test_it_is_in_the_record(sh):
+    sh.up("--cow")
+    sh.sh("for n in $(seq 450); do echo $n >f$n; done; ln -s /etc/passwd away")
+    applied, left = sh.commit()
+    assert len(applied) == 450 and set(left) == {"away"}
+    sh("down", "w")
+    events = [json.loads(line) for line in (sh.box.record() / "logs/events.jsonl").read_text().splitlines()]
+    told = [event["payload"] for event in events if event["event"] == "Committed"]
+    assert sum(p["applied"] for p in told) == 450 and sum(p["left_out"] for p in told) == 1
+    assert {path for p in told for path in p["paths"]} == {f"f{n}" for n in range(1, 451)}
+    assert sh("runs", "verify").returncode == 0
+
+
+WRITERS = """
+cd /workspace
+while :; do
+  for n in 1 2 3; do (seq 20000; echo end) >w$n.new; mv w$n.new w$n; done
+  mkdir -p d/e; echo x >d/e/f; rm -rf d; ln -sfn /etc/passwd swap; rm -f swap; mkdir swap; rmdir swap
+done
+"""
+
+
+def test_while_commands_write(sh):
+    """Files are those of one moment, and names that come and go are no error."""
+    whole = "".join(f"{n}\n" for n in range(1, 20001)) + "end\n"
+    sh.up("--cow")
+    done = sh("exec", "w", "--detach", "--tag", "writers", "-c", WRITERS)
+    assert done.returncode == 0, done
+    for _ in range(8):
+        assert sh("diff", "w").returncode == 0
+        sh.commit()
+        for name in ("w1", "w2", "w3"):
+            if (sh.box.ws / name).exists():
+                assert (sh.box.ws / name).read_text() == whole
+        assert not (sh.box.ws / "swap").is_symlink()
+    sh("kill", "w", "writers")
+    assert not [name for name in os.listdir(sh.box.ws) if name.startswith(".caisson")]
+
+
+def test_a_file_that_never_rests_is_named(sh):
+    sh.up("--cow")
+    sh.sh("head -c 30000000 /dev/zero >log")
+    assert sh("exec", "w", "--detach", "--tag", "log", "-c", "while :; do echo x >>log; done").returncode == 0
+    applied, left = sh.commit()
+    assert applied == set() and left["log"].startswith("it is written to"), left
+    assert not (sh.box.ws / "log").exists()
+
+
+def test_links_lead_nowhere(sh):
+    outside = sh.box.base / "outside"
+    outside.mkdir()
+    (outside / "in").write_text("precious\n")
+    fill(sh.box.ws)
+    sh.up("--cow")
+    sh.sh("echo evil >folder/in")
+    os.rename(sh.box.ws / "folder", sh.box.ws / "away")
+    (sh.box.ws / "folder").symlink_to(outside)
+    assert (outside / "in").read_text() == "precious\n"
+    sh.commit("--force")
+    assert (outside / "in").read_text() == "precious\n" and os.listdir(outside) == ["in"]
+
+
+@pytest.mark.parametrize("victim", ["monitor", "worker"])
+def test_killed_while_it_commits(sh, victim):
+    """Old or new, and no temporary: ended at any moment."""
+    names = [f"f{n}" for n in range(200)]
+    for name in names:
+        sh.box.file(name, "old\n" * 2000)
+    cut = 0
+    for turn in range(6):
+        sh.up("--cow", name=f"w{turn}")
+        sh.sh(f"for f in f*; do yes new{turn} | head -n 3000 >$f; done", name=f"w{turn}")
+        old = {name: (sh.box.ws / name).read_text() for name in names}
+        monitor = sh.monitor(f"w{turn}")
+        process = sh.start("commit", f"w{turn}", "--force")
+        time.sleep(0.01 + 0.012 * turn)
+        workers = [int(pid) for pid in open(f"/proc/{monitor}/task/{monitor}/children").read().split()
+                   if open(f"/proc/{pid}/comm").read() == "caisson-worker\n"]
+        if victim == "monitor":
+            os.kill(monitor, signal.SIGKILL)
+        elif workers:
+            os.kill(workers[0], signal.SIGTERM)
+        process.communicate(timeout=WAIT)
+        assert wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers), 5)
+        now = {name: (sh.box.ws / name).read_text() for name in names}
+        new = f"new{turn}\n" * 3000
+        assert all(now[name] in (old[name], new) for name in names)
+        cut += 0 < sum(now[name] == new for name in names) < 200
+        assert sorted(os.listdir(sh.box.ws)) == sorted(names)
+        sh("down", f"w{turn}")
+    assert cut > 0, "no commit was met in its middle"
+
+
+def test_the_example(sh):
+    """examples/edit.c: edits in a copy, runs the tests, shows the diff, commits."""
+    build = pathlib.Path(os.environ.get("CAISSON", sh.box.caisson)).resolve().parents[2]
+    example = build / "tests/client/example-edit-static"
+    assert os.access(example, os.X_OK), f"{example} is not built"
+    sh.box.file("main.c", "int a;\n")
+    sh.box.give()
+    env = sh.env | {"PATH": f"{os.path.dirname(sh.box.caisson)}:{sh.env['PATH']}"}
+    words = ["main.c", "int a", "int b"]
+
+    def run(command):
+        return subprocess.run([example, *words, command], cwd=sh.box.ws, capture_output=True, text=True, timeout=WAIT, env=env,
+                              **sh.box.as_owner())
+
+    failed = run("grep -q absent main.c")
+    assert failed.returncode == 1 and "-int a;\n+int b;\n" in failed.stdout and (sh.box.ws / "main.c").read_text() == "int a;\n"
+    done = run("grep int main.c")
+    assert done.returncode == 0 and "exited, status 0, 0 violations" in done.stdout and "+int b;\n" in done.stdout, done
+    assert (sh.box.ws / "main.c").read_text() == "int b;\n"
