@@ -204,6 +204,9 @@ _Noreturn void keeper_run(struct child *child, pid_t agent, int fd)
 		tell(&keeper, KEEPER_ENDED);
 		_exit(1);
 	}
+	/* From here on the agent's end is that of our stream, and kills the tree before us: what
+	 * lost its parent could outlive us, where no namespace ends and nobody above is left. */
+	prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
 	keep_only((int[]){ keeper.fd, keeper.signal_fd }, 2);
 	tell(&keeper, KEEPER_STARTED);
 	wait_for_leader(&keeper);

@@ -24,6 +24,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/removed.h"
 
 /* The closed list of events. Names: audit_event_name(). docs/events.md is made from the table. */
 enum audit_event {
@@ -207,6 +208,10 @@ struct retention {
 /* Removes the oldest finished runs beyond any bound; never a running or a kept one. Returns how
  * many. */
 int record_retain(int root_fd, const struct retention *bounds, struct csn_error *err);
+
+/* Finishes what was being removed from the run root, or made in it, by somebody who was killed:
+ * told as "record" and "skeleton". Part of record_retain(). */
+void record_sweep(int root_fd, const struct removed *removed);
 
 /*
  * Is it time for record_retain()? For the end of a run: one fstat() instead of a walk over all

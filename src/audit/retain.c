@@ -52,7 +52,7 @@ int record_remove(int root_fd, const char *run_id, struct csn_error *err)
 }
 
 /* What earlier calls began to remove and did not finish. */
-static void finish_gone(int root_fd)
+static void finish_gone(int root_fd, const struct removed *removed)
 {
 	int fd = files_open_dir(root_fd, ".");
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -64,7 +64,8 @@ static void finish_gone(int root_fd)
 	}
 	while ((entry = readdir(dir))) {
 		if (str_starts(entry->d_name, GONE) && record_is_id(entry->d_name + strlen(GONE)))
-			remove_gone(root_fd, entry->d_name, NULL);
+			if (remove_gone(root_fd, entry->d_name, NULL) == 0)
+				removed_tell(removed, "record", entry->d_name + strlen(GONE));
 	}
 	closedir(dir);
 }
@@ -93,6 +94,12 @@ static bool is_beyond(struct tally *tally, const struct run_info *info)
 	       (tally->runs > 1 && tally->bytes > tally->bounds->bytes);
 }
 
+void record_sweep(int root_fd, const struct removed *removed)
+{
+	finish_gone(root_fd, removed);
+	roots_sweep(root_fd, removed);
+}
+
 int record_retain(int root_fd, const struct retention *bounds, struct csn_error *err)
 {
 	struct tally tally = { .bounds = bounds, .now_ms = clock_wall_ms() };
@@ -101,8 +108,7 @@ int record_retain(int root_fd, const struct retention *bounds, struct csn_error 
 	struct run_info info;
 	size_t count;
 
-	finish_gone(root_fd);
-	roots_sweep(root_fd);
+	record_sweep(root_fd, NULL);
 	r = list_ids(root_fd, &ids, &count);
 	if (r < 0)
 		return files_fail(err, r, "read", "the run root");

@@ -26,7 +26,7 @@
 #define NEW ".new-"
 #define GONE ".gone-"
 
-enum { KEPT = 8, KEPT_S = 7 * 24 * 3600, MAKING_S = 3600, SEEN_MAX = 256, NAME_SIZE = 32 };
+enum { KEPT = 8, KEPT_S = 7 * 24 * 3600, MAKING_S = 10, SEEN_MAX = 256, NAME_SIZE = 32 };
 
 struct seen {
 	char name[NAME_SIZE];
@@ -34,22 +34,25 @@ struct seen {
 };
 
 /* Removes one, unless its lock is held. */
-static void remove_one(int roots_fd, const char *name)
+static bool remove_one(int roots_fd, const char *name)
 {
 	_cleanup_fd_ int dir_fd = files_open_dir(roots_fd, name);
 	_cleanup_fd_ int lock_fd = -1;
 	char gone[sizeof GONE + NAME_SIZE];
 
 	if (dir_fd < 0)
-		return;
+		return false;
+	/* Its maker's, until it has its name. */
+	if (str_starts(name, NEW) && flock(dir_fd, LOCK_EX | LOCK_NB) < 0)
+		return false;
 	lock_fd = files_open_regular(dir_fd, "lock");
 	if (lock_fd < 0 ? lock_fd != -ENOENT : flock(lock_fd, LOCK_EX | LOCK_NB) < 0)
-		return;
+		return false;
 	snprintf(gone, sizeof gone, "%s%s", str_starts(name, GONE) ? "" : GONE, name);
 	if (!str_is(gone, name) && renameat(roots_fd, name, roots_fd, gone) < 0)
-		return;
+		return false;
 	unlinkat(dir_fd, "lock", 0);
-	tree_remove(roots_fd, gone);
+	return tree_remove(roots_fd, gone) >= 0;
 }
 
 /* When it was used last; one being made, or half gone, counts from its own last change. */
@@ -93,7 +96,7 @@ static size_t look_all(int roots_fd, struct seen *seen)
 	return count;
 }
 
-void roots_sweep(int root_fd)
+void roots_sweep(int root_fd, const struct removed *removed)
 {
 	_cleanup_fd_ int roots_fd = files_open_dir(root_fd, ROOTS);
 	struct seen *seen = roots_fd < 0 ? NULL : calloc(SEEN_MAX, sizeof *seen);
@@ -106,8 +109,8 @@ void roots_sweep(int root_fd)
 		bool may_go = name[0] == '.' ? !str_starts(name, NEW) || age > MAKING_S
 					     : ++whole > KEPT || age > KEPT_S;
 
-		if (may_go)
-			remove_one(roots_fd, name);
+		if (may_go && remove_one(roots_fd, name))
+			removed_tell(removed, "skeleton", name);
 	}
 	free(seen);
 }

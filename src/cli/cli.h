@@ -222,6 +222,7 @@ int cli_diff(struct cli *cli);
 int cli_commit(struct cli *cli);
 int cli_ps(struct cli *cli);
 int cli_stats(struct cli *cli);
+int cli_gc(struct cli *cli);
 int cli_down(struct cli *cli);
 int cli_doctor(struct cli *cli);
 int cli_policy_init(struct cli *cli);

@@ -402,6 +402,15 @@ const struct cli_command cli_commands[] = {
 	  .min_args = 1,
 	  .max_args = -1,
 	  .run = cli_down },
+	{ .name = "gc",
+	  .usage = "",
+	  .summary = "remove what killed sandboxes and runs left",
+	  .text = "Names, control groups with what is still in them, scratch folders, placeholders "
+		  "of protected names, half-made and half-removed folders of the run root. Nothing "
+		  "of a sandbox that lives is touched. The next start would do the same. Records "
+		  "of lost runs stay until runs rm.",
+	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .run = cli_gc },
 	{ .name = "monitor",
 	  .usage = "--fd N",
 	  .summary = "be the monitor of a sandbox, for a program that speaks its frames",

@@ -685,8 +685,8 @@ int cli_runs_gc(struct cli *cli)
 	r = run_open_root(cli, &run, &err);
 	/* What lost runs left elsewhere: placeholders in workspaces, folders in /tmp. */
 	if (r == 0)
-		pending_sweep(run.root);
-	scratch_sweep();
+		pending_sweep(run.root, NULL);
+	scratch_sweep(NULL);
 	if (r == 0)
 		r = record_retain(run.root_fd, &bounds, &err);
 	if (r == -ENOENT)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -56,17 +57,20 @@ static int check_hard(const struct limits *limits, const struct cgroup_probe *pr
  * belongs to nobody, or to a cleaner that removes it too. The id begins with the time of its
  * making; a group this young may not be locked yet.
  */
-enum { YOUNG_MS = 10000, STAMP_SIZE = CLOCK_STAMP - 1 };
+enum {
+	YOUNG_MS = 10000,
+	STAMP_SIZE = CLOCK_STAMP - 1,
+	LOCK_TRIES = 100,
+	LOCK_PAUSE_US = 1000,
+	SUSPECTS = 1024,
+	LOOK_AGAIN_US = 500000,
+};
 
-static bool is_alive(const char *id, void *data)
+static bool is_locked(const struct cgroup_probe *probe, const char *id)
 {
-	const struct cgroup_probe *probe = data;
-	char path[CGROUP_PATH + 80], grown[CLOCK_STAMP];
+	char path[CGROUP_PATH + 80];
 	bool is_free = false;
 
-	clock_stamp(clock_wall_ms() - YOUNG_MS, grown);
-	if (strlen(id) < STAMP_SIZE || strncmp(id, grown, STAMP_SIZE) > 0)
-		return true;
 	for (int i = 0; i < CGROUP_CONTROLLERS && !is_free; i++) {
 		_cleanup_fd_ int fd = -1;
 
@@ -79,6 +83,14 @@ static bool is_alive(const char *id, void *data)
 	return !is_free;
 }
 
+static bool is_alive(const char *id, void *data)
+{
+	char grown[CLOCK_STAMP];
+
+	clock_stamp(clock_wall_ms() - YOUNG_MS, grown);
+	return strlen(id) < STAMP_SIZE || strncmp(id, grown, STAMP_SIZE) > 0 || is_locked(data, id);
+}
+
 static bool has_any(const struct cgroup *group)
 {
 	bool any = false;
@@ -88,12 +100,19 @@ static bool has_any(const struct cgroup *group)
 	return any;
 }
 
+/* A sweeper that tries it holds it for an instant. */
+static void lock_group(int fd)
+{
+	for (int i = 0; i < LOCK_TRIES && flock(fd, LOCK_SH | LOCK_NB) < 0; i++)
+		usleep(LOCK_PAUSE_US);
+}
+
 /* Every controller's folder, because a sweeper may look at any of them first. */
 static void lock_groups(const struct cgroup *group)
 {
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
 		if (group->top_fd[i] >= 0)
-			flock(group->top_fd[i], LOCK_SH | LOCK_NB);
+			lock_group(group->top_fd[i]);
 }
 
 /* A hierarchy may be mounted and nothing in it ours. */
@@ -168,6 +187,61 @@ void limits_remove(const struct cgroup_probe *probe, const char *id, uint64_t ti
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
 		if (probe->has[i])
 			rmdir(probe->base[i]);
+}
+
+/* Groups whose owner seems to be dead. */
+struct suspects {
+	const struct cgroup_probe *probe;
+	char (*ids)[CGROUP_ID];
+	size_t count;
+};
+
+static bool is_suspected(const struct suspects *suspects, const char *id)
+{
+	for (size_t i = 0; i < suspects->count; i++)
+		if (str_is(suspects->ids[i], id))
+			return true;
+	return false;
+}
+
+/* The first look removes nothing: one without a lock may be about to be locked. */
+static bool suspect(const char *id, void *data)
+{
+	struct suspects *suspects = data;
+
+	if (suspects->count < SUSPECTS && strlen(id) >= STAMP_SIZE && strlen(id) < CGROUP_ID &&
+	    !is_suspected(suspects, id) && !is_locked(suspects->probe, id))
+		snprintf(suspects->ids[suspects->count++], CGROUP_ID, "%s", id);
+	return true;
+}
+
+static bool is_innocent(const char *id, void *data)
+{
+	const struct suspects *suspects = data;
+
+	return !is_suspected(suspects, id) || is_locked(suspects->probe, id);
+}
+
+void limits_sweep(const struct removed *removed)
+{
+	struct cgroup_probe probe;
+	struct suspects suspects = { .probe = &probe };
+
+	cgroup_probe(&probe);
+	suspects.ids = calloc(SUSPECTS, sizeof *suspects.ids);
+	if (is_usable(&probe) && suspects.ids)
+		cgroup_sweep(&probe, suspect, &suspects);
+	if (suspects.count > 0) {
+		usleep(LOOK_AGAIN_US);
+		cgroup_sweep(&probe, is_innocent, &suspects);
+	}
+	for (size_t i = 0; i < suspects.count; i++)
+		if (!is_left(&probe, suspects.ids[i]))
+			removed_tell(removed, "group", suspects.ids[i]);
+	for (int i = 0; i < CGROUP_CONTROLLERS && suspects.count > 0; i++)
+		if (probe.has[i])
+			rmdir(probe.base[i]);
+	free(suspects.ids);
 }
 
 int limits_clone_fd(const struct limits *limits)

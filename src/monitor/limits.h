@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "monitor/violations.h"
+#include "base/removed.h"
 #include "os/cgroup.h"
 #include "os/sample.h"
 #include "plan/plan.h"
@@ -47,6 +48,10 @@ int limits_open(struct limits *limits, const char *id, struct csn_error *err);
 /* Kills what is in the groups of `id` and removes them, by name: for who did not make them, and
  * does not know how far their owner came. Waits at most so long. */
 void limits_remove(const struct cgroup_probe *probe, const char *id, uint64_t timeout_ms);
+
+/* The same for every group that nobody owns, told by its id as "group". Young ones are not spared
+ * as limits_open() does: it looks twice, half a second apart. */
+void limits_sweep(const struct removed *removed);
 
 /* Files for a process to enter (-1: none), for struct backend_start. */
 void limits_enter_fds(const struct limits *limits, int ret_agent[3], int ret_cmd[3]);

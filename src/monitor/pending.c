@@ -266,7 +266,7 @@ static bool settle_note(int fd, const char *id)
 	return n >= 0 && settle_text((char *)room, (size_t)n, id);
 }
 
-int pending_sweep(const char *run_root)
+int pending_sweep(const char *run_root, const struct removed *removed)
 {
 	char path[PATH_MAX];
 	const struct dirent *entry;
@@ -288,9 +288,11 @@ int pending_sweep(const char *run_root)
 			continue;
 		note_fd = openat(dirfd(dir), entry->d_name,
 				 O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-		if (note_fd >= 0 && settle_note(note_fd, entry->d_name) &&
-		    unlinkat(dirfd(dir), entry->d_name, 0) == 0)
-			settled++;
+		if (note_fd < 0 || !settle_note(note_fd, entry->d_name) ||
+		    unlinkat(dirfd(dir), entry->d_name, 0) < 0)
+			continue;
+		removed_tell(removed, "run", entry->d_name);
+		settled++;
 	}
 	unlinkat(dirfd(dir), "../" FOLDER, AT_REMOVEDIR);
 	closedir(dir);

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "audit/audit.h"
+#include "base/removed.h"
 #include "monitor/protect.h"
 
 struct pending {
@@ -42,5 +43,6 @@ void pending_remove(const struct pending *pending);
 /* Closes the descriptors. */
 void pending_done(struct pending *pending);
 
-/* Removes what lost runs left. How many notes were settled. Costs one call when there is none. */
-int pending_sweep(const char *run_root);
+/* Removes what lost runs left, and tells the id of each as "run". How many notes were settled.
+ * Costs one call when there is none. */
+int pending_sweep(const char *run_root, const struct removed *removed);

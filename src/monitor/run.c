@@ -257,7 +257,7 @@ static int make_scratch(struct run *run)
 
 	if (!run->scratch_dir[0])
 		return 0;
-	scratch_sweep();
+	scratch_sweep(NULL);
 	r = scratch_make(run->scratch_dir, uid, &run->scratch_fd, &run->error);
 	if (r == -EEXIST) /* not ours to remove */
 		run->work.scratch_dir = NULL;
@@ -271,7 +271,7 @@ static int make_traces(struct run *run)
 	int r;
 
 	if (run->setup->run_root)
-		pending_sweep(run->setup->run_root);
+		pending_sweep(run->setup->run_root, NULL);
 	r = find_names(run);
 	if (r >= 0)
 		r = start_cleaner(run, probe);

@@ -150,17 +150,30 @@ bool scratch_sweep_one(const char *id)
 	return sweep_name(place_fd, path + strlen(PLACE "/"));
 }
 
-int scratch_sweep(void)
+/* Was it there, and is it gone? */
+static bool sweep_there(int place_fd, const char *name, const struct removed *removed)
+{
+	char path[SCRATCH_PATH];
+	struct stat st;
+
+	if (fstatat(place_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !sweep_name(place_fd, name))
+		return false;
+	scratch_name(path, name + strlen(PREFIX));
+	removed_tell(removed, "scratch", path);
+	return true;
+}
+
+int scratch_sweep(const struct removed *removed)
 {
 	DIR *dir = opendir(PLACE);
 	const struct dirent *entry;
-	int removed = 0;
+	int count = 0;
 
 	for (int i = 0; dir && i < LOOK_AT && (entry = readdir(dir)); i++)
 		if (str_starts(entry->d_name, PREFIX) &&
 		    record_is_id(entry->d_name + strlen(PREFIX)))
-			removed += sweep_name(dirfd(dir), entry->d_name);
+			count += sweep_there(dirfd(dir), entry->d_name, removed);
 	if (dir)
 		closedir(dir);
-	return removed;
+	return count;
 }

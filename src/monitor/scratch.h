@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/removed.h"
 
 enum { SCRATCH_PATH = 64 };
 
@@ -30,5 +31,6 @@ bool scratch_remove(const char *path);
 /* Removes the folder `id` in /tmp if it is ours and nobody lives in it. True when it is gone. */
 bool scratch_sweep_one(const char *id);
 
-/* The same for every one that lies in /tmp (looks at the first 4096 names). How many went. */
-int scratch_sweep(void);
+/* The same for every one that lies in /tmp (looks at the first 4096 names), told by its path as
+ * "scratch". How many went. */
+int scratch_sweep(const struct removed *removed);

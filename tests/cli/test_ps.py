@@ -1,4 +1,6 @@
 """Looking after sandboxes that stay: ps, stats, gc, logs and wait as a person types them."""
+import fcntl
+import itertools
 import json
 import os
 import pathlib
@@ -205,3 +207,91 @@ def test_stats_of_nobody(typed):
     done = typed("stats", "nobody")
     assert done.returncode == 1 and done.stderr == "caisson: there is no sandbox named nobody; `caisson ps` lists them\n", done
 
+
+
+# ---- gc -----------------------------------------------------------------------------------------
+
+def parts(stay, name):
+    """The processes of a sandbox that know what it made."""
+    monitor = stay.monitor(name)
+    found = {"monitor": monitor}
+    for pid in children(monitor):
+        comm = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+        if comm in ("caisson-cleaner", "caisson-agent"):
+            found.setdefault(comm.removeprefix("caisson-"), pid)
+    return found, [monitor, *children(monitor)]
+
+
+def slain(stay, name, order):
+    """Kills the named parts at one instant, in that order; its processes."""
+    found, everyone = parts(stay, name)
+    doomed = [found[part] for part in order if part in found]
+    for pid in doomed:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in doomed:
+        os.kill(pid, signal.SIGKILL)
+    return everyone
+
+
+def traces(stay, ids):
+    """What is left of those sandboxes on the host."""
+    left = [path for sandbox in ids for path in pathlib.Path("/tmp").glob(f"caisson-{sandbox}")]
+    left += [path for sandbox in ids for path in pathlib.Path("/sys/fs/cgroup").glob(f"*/caisson/{sandbox}")]
+    left += [path for path in (stay.box.runs / ".pending").glob("*") if path.name in ids]
+    return left + [*stay.box.ws.iterdir()]
+
+
+@pytest.mark.parametrize("wall", ["process", "landlock"])
+def test_gc_takes_what_any_order_of_kills_left(stay, typed, wall):
+    folder = stay.box.home / "other"
+    folder.mkdir()
+    stay.started("-w", f"{folder}:rw", "-l", "processes=50", name="lives")
+    stay.box.started += 1
+    typed("exec", "lives", "--detach", "--tag", "a", "--", "sleep", "60")
+    policy = LANDLOCK + f"workspace: {{path: {stay.box.ws}, at: host, mode: rw}}\n" if wall == "landlock" else None
+    orders = [*itertools.permutations(["monitor", "cleaner", "agent"]), ["monitor"], ["monitor", "cleaner"]]
+    for i in range(len(orders)):
+        stay.started(*([] if policy else ["--rw"]), name=f"dies{i}", policy=policy)
+        typed("exec", f"dies{i}", "--detach", "--tag", "a", "-c", "setsid sleep 60 & echo x >/tmp/f; sleep 60")
+    rows = listed(typed)
+    ids = [rows[f"dies{i}"]["stats"]["sandbox_id"] for i in range(len(orders))]
+    everyone = [pid for i, order in enumerate(orders) for pid in slain(stay, f"dies{i}", order)]
+    mine = stay.path().parent
+    assert (mine / "dies0.sock").exists() and traces(stay, ids)
+    living = sorted(os.listdir(folder))
+    told = json.loads(typed("gc", "--json").stdout)["removed"]
+    assert wait_for(lambda: not alive(everyone), 5), alive(everyone)
+    typed("gc")  # what a cleaner was at meanwhile
+    assert traces(stay, ids) == [] and sorted(path.name for path in mine.iterdir()) == ["lives.lock", "lives.sock"]
+    assert {"kind": "name", "what": "dies0"} in told and not any(row["what"] == "lives" for row in told), told
+    assert sorted(os.listdir(folder)) == living
+    row = listed(typed)["lives"]
+    assert row["state"] == "busy" and row["stats"]["processes"] >= 1, row
+    assert typed("exec", "lives", "--", "echo", "well").stdout == "well\n"
+
+
+def test_gc_finds_nothing_where_nothing_was(user_box):
+    """As a user: root's groups are those of every run on this machine."""
+    (user_box.base / "runtime").mkdir(mode=0o700)
+    user_box.give()
+    own = {"XDG_RUNTIME_DIR": str(user_box.base / "runtime")}
+    assert wait_for(lambda: user_box.cli("gc", env=own).text == "nothing was left\n", 5), "another test's crash"
+    assert user_box.cli("gc", "-q", env=own).text == ""
+    assert json.loads(user_box.cli("gc", "--json", env=own).text) == {"removed": []}
+
+
+def test_gc_ends_what_was_half_done(stay, typed):
+    """A root tree whose maker was killed, a record that was being removed."""
+    stay.started()
+    assert typed("down", "t").returncode == 0
+    made, gone = stay.box.runs / ".roots" / ".new-0123456789abcdef", stay.box.runs / ".gone-20260102-030405-0123456789ab"
+    for folder in (made, gone):
+        (folder / "tree").mkdir(parents=True)
+    stay.box.give()
+    held = os.open(made, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_SH)
+    os.utime(made, (time.time() - 60,) * 2)
+    assert "removed the rest of the record 20260102-030405-0123456789ab\n" in typed("gc").stdout and made.exists()
+    os.close(held)
+    assert "removed the unused root tree .new-0123456789abcdef\n" in typed("gc").stdout
+    assert not made.exists() and not gone.exists()

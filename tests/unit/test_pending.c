@@ -46,12 +46,12 @@ static void whole_life(void)
 	make_root();
 	make(".envrc");
 	pending_made(&pending, &protect);
-	CHECK(pending_sweep(root) == 0 && exists(".envrc") && exists(note)); /* it lives */
+	CHECK(pending_sweep(root, NULL) == 0 && exists(".envrc") && exists(note)); /* it lives */
 	protect_clean(&protect, 0);
 	pending_remove(&pending);
 	die();
 	CHECK(!exists(".envrc") && !exists("runs/.pending"));
-	CHECK(pending_sweep(root) == 0);
+	CHECK(pending_sweep(root, NULL) == 0);
 }
 
 static void lost_before_the_mkdir(void)
@@ -59,7 +59,7 @@ static void lost_before_the_mkdir(void)
 	make_root();
 	look(".envrc");
 	die();
-	CHECK(pending_sweep(root) == 1 && !exists(note) && !exists("runs/.pending"));
+	CHECK(pending_sweep(root, NULL) == 1 && !exists(note) && !exists("runs/.pending"));
 }
 
 static void lost_before_the_second_note(void)
@@ -67,7 +67,7 @@ static void lost_before_the_second_note(void)
 	make_root();
 	make("dir");
 	die();
-	CHECK(pending_sweep(root) == 1 && !exists("dir") && !exists("runs/.pending"));
+	CHECK(pending_sweep(root, NULL) == 1 && !exists("dir") && !exists("runs/.pending"));
 }
 
 /* Somebody took it for his own by another mode: a note alone does not make it ours. */
@@ -79,7 +79,7 @@ static void lost_without_mark(void)
 	CHECK(chmod("dir", 0755) == 0);
 	pending_made(&pending, &protect);
 	die();
-	CHECK(pending_sweep(root) == 1 && exists("dir"));
+	CHECK(pending_sweep(root, NULL) == 1 && exists("dir"));
 }
 
 /* Another run relies on it: the note stays until that one is over. */
@@ -93,9 +93,9 @@ static void shared(void)
 	die();
 	other.parent_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	CHECK(placeholder_make(&other, &held) == 1);
-	CHECK(pending_sweep(root) == 0 && exists("dir") && exists(note));
+	CHECK(pending_sweep(root, NULL) == 0 && exists("dir") && exists(note));
 	fd_close(other.fd);
-	CHECK(pending_sweep(root) == 1 && !exists("dir") && !exists(note));
+	CHECK(pending_sweep(root, NULL) == 1 && !exists("dir") && !exists(note));
 }
 
 static void users_own_by_now(void)
@@ -106,7 +106,7 @@ static void users_own_by_now(void)
 	die();
 	CHECK(rmdir("dir") == 0);
 	make_folder("dir");
-	CHECK(pending_sweep(root) == 1 && exists("dir") && !exists(note));
+	CHECK(pending_sweep(root, NULL) == 1 && exists("dir") && !exists(note));
 }
 
 static void scratch(void)
@@ -121,9 +121,9 @@ static void scratch(void)
 	scratch_name(path, id);
 	CHECK(scratch_make(path, geteuid(), &fd, &err) == 0);
 	die();
-	CHECK(pending_sweep(root) == 0 && exists(path)); /* its lock is held */
+	CHECK(pending_sweep(root, NULL) == 0 && exists(path)); /* its lock is held */
 	fd_close(fd);
-	CHECK(pending_sweep(root) == 1 && !exists(path) && !exists(note));
+	CHECK(pending_sweep(root, NULL) == 1 && !exists(path) && !exists(note));
 }
 
 static void no_root(void)
@@ -132,7 +132,7 @@ static void no_root(void)
 	CHECK(protect_look(&plan, &arena, &protect, &err) == 0);
 	CHECK(record_make_id(id, sizeof id) == 0);
 	CHECK(pending_open(&pending, "/no/such/root", id, &protect, true) == -ENOENT);
-	CHECK(pending.dir_fd == -1 && pending_sweep("/no/such/root") == 0);
+	CHECK(pending.dir_fd == -1 && pending_sweep("/no/such/root", NULL) == 0);
 	pending_remove(&pending);
 	pending_made(&pending, &protect);
 }
@@ -150,7 +150,7 @@ static void swept_meanwhile(void)
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
-			pending_sweep(root);
+			pending_sweep(root, NULL);
 	}
 	for (int i = 0; i < 300; i++) {
 		int r = pending_open(&pending, root, id, &protect, true);
@@ -205,24 +205,24 @@ static void forged(void)
 	n += (size_t)snprintf(text + n, sizeof text - n, "what is this") + 1;
 	n += (size_t)snprintf(text + n, sizeof text - n, "p %s/real/marked", workspace); /* cut */
 	forge(text, n);
-	CHECK(pending_sweep(root) == 1);
+	CHECK(pending_sweep(root, NULL) == 1);
 	CHECK(exists("mine") && exists("real/marked") && exists("link") && !exists(note));
 	n = (size_t)snprintf(text, sizeof text, "p %s/real/marked", workspace) + 1;
 	forge(text, n); /* the same line, whole */
-	CHECK(pending_sweep(root) == 1 && !exists("real/marked"));
+	CHECK(pending_sweep(root, NULL) == 1 && !exists("real/marked"));
 }
 
 static void odd_files(void)
 {
 	make_root();
 	forge("", 0);
-	CHECK(pending_sweep(root) == 1 && !exists(note));
+	CHECK(pending_sweep(root, NULL) == 1 && !exists(note));
 	CHECK(mkdir("runs/.pending", 0700) == 0 && mkfifo(note, 0600) == 0);
-	CHECK(pending_sweep(root) == 0 && exists(note));
+	CHECK(pending_sweep(root, NULL) == 0 && exists(note));
 	CHECK(unlink(note) == 0 && symlink("/etc/passwd", note) == 0);
-	CHECK(pending_sweep(root) == 0 && exists(note));
+	CHECK(pending_sweep(root, NULL) == 0 && exists(note));
 	put_text("runs/.pending/no-id", "p /");
-	CHECK(pending_sweep(root) == 0 && exists("runs/.pending/no-id"));
+	CHECK(pending_sweep(root, NULL) == 0 && exists("runs/.pending/no-id"));
 }
 
 AS_BOTH(whole_life)

@@ -45,7 +45,7 @@ static void swept(void)
 	CHECK(scratch_sweep_one(id) && !exists(path));
 	CHECK(scratch_sweep_one(id)); /* there is none */
 	fd_close(make());
-	CHECK(scratch_sweep() >= 1 && !exists(path));
+	CHECK(scratch_sweep(NULL) >= 1 && !exists(path));
 }
 
 static void swept_user(void)
@@ -66,7 +66,7 @@ static void being_made(void)
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
-			scratch_sweep();
+			scratch_sweep(NULL);
 	}
 	for (int i = 0; i < 300; i++) {
 		CHECK(record_make_id(id, sizeof id) == 0);
@@ -80,7 +80,7 @@ static void being_made(void)
 	}
 	CHECK(made > 200);
 	CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
-	scratch_sweep();
+	scratch_sweep(NULL);
 	CHECK(!exists(path));
 }
 

@@ -376,6 +376,7 @@ static int make(struct rootfs *rootfs, int roots_fd, const char *name, const str
 	dir_fd = make_folder(roots_fd, made, 0700);
 	if (dir_fd < 0)
 		return dir_fd;
+	flock(dir_fd, LOCK_SH | LOCK_NB); /* audit/roots.c removes one whose maker died */
 	r = fill(rootfs, dir_fd, &key->text);
 	/* Somebody may have been quicker: his is as good. */
 	if (r >= 0 && renameat(roots_fd, made, roots_fd, name) < 0)
