@@ -57,7 +57,8 @@ static struct arena_block *add_block(struct arena *arena, size_t size)
 	return block;
 }
 
-void *arena_alloc(struct arena *arena, size_t size)
+/* As it is: who asks fills it. */
+static void *take(struct arena *arena, size_t size)
 {
 	const size_t align = alignof(max_align_t);
 	struct arena_block *block = arena->blocks;
@@ -75,7 +76,14 @@ void *arena_alloc(struct arena *arena, size_t size)
 	at = block->data + block->used;
 	block->used += size;
 	arena->used += size;
-	return memset(at, 0, size);
+	return at;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+	void *at = take(arena, size);
+
+	return at ? memset(at, 0, size) : NULL;
 }
 
 void *arena_array(struct arena *arena, size_t count, size_t size)
@@ -89,10 +97,13 @@ void *arena_array(struct arena *arena, size_t count, size_t size)
 
 char *arena_copy(struct arena *arena, const void *data, size_t size)
 {
-	char *at = size < arena->quota ? arena_alloc(arena, size + 1) : NULL;
+	char *at = size < arena->quota ? take(arena, size + 1) : NULL;
 
-	if (at && size)
+	if (!at)
+		return NULL;
+	if (size)
 		memcpy(at, data, size);
+	at[size] = 0;
 	return at;
 }
 

@@ -2,6 +2,8 @@
 #include "monitor/channel.h"
 
 #include <errno.h>
+#include <stdalign.h>
+#include <stddef.h>
 #include <unistd.h>
 
 #include "wire/frame.h"
@@ -60,11 +62,13 @@ int channel_flush(struct channel *channel)
 static int handle_one(struct channel *channel, struct term_input payload, channel_fn handle,
 		      void *data, struct csn_error *err)
 {
+	alignas(max_align_t) char
+		first[FRAME_PIECE + (8 << 10)]; /* else a mapping for each piece */
 	_cleanup_arena_ struct arena arena;
 	struct term frame;
 	int r;
 
-	arena_init(&arena, FRAME_QUOTA);
+	arena_init_in(&arena, FRAME_QUOTA, first, sizeof first);
 	r = frame_decode(&arena, payload, channel->side, &frame, err);
 	return r < 0 ? r : handle(data, r, frame.items, err);
 }
