@@ -87,7 +87,9 @@ int frame_sniff(const uint8_t *payload, size_t size, enum frame_side side, struc
 
 /*
  * frame_sniff(), term_decode() and frame_check(): what a receiver does with a payload.
- * Index, -EBADMSG with a reason, or -ENOMEM. The term lives in the arena.
+ * Index, -EBADMSG with a reason, or -ENOMEM. The term lives in the arena; the bytes of `data` stay
+ * in the payload, without a NUL, because a copy of each costs as much as its way through the
+ * kernel.
  */
 int frame_decode(struct arena *arena, struct term_input payload, enum frame_side side,
 		 struct term *ret_term, struct csn_error *err);

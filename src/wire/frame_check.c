@@ -359,6 +359,7 @@ int frame_decode(struct arena *arena, struct term_input payload, enum frame_side
 
 	if (index < 0)
 		return index;
+	payload.is_lasting = index == FRAME_DATA_IN || index == FRAME_DATA_OUT;
 	r = term_decode(arena, payload, &term_limits, &term, err);
 	if (r == 0)
 		r = frame_check(&term, side, err);

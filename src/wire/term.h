@@ -70,6 +70,7 @@ extern const struct term_limits term_limits;
 struct term_input {
 	const void *data;
 	size_t size;
+	bool is_lasting; /* they outlive the term: its binaries point into them, without a NUL */
 };
 
 /*

@@ -26,8 +26,9 @@ const struct term_limits term_limits = { .size = 16 << 20, .depth = 64, .count =
 struct decoder {
 	struct arena *arena;
 	const uint8_t *start, *at, *end;
-	unsigned depth; /* levels left */
-	size_t count;   /* terms left */
+	unsigned depth;  /* levels left */
+	size_t count;    /* terms left */
+	bool is_lasting; /* binaries stay where they are */
 	struct csn_error *err;
 };
 
@@ -280,7 +281,10 @@ static int decode_binary(struct decoder *d, const struct kind *kind, struct term
 	size_t size = 0;
 	int r = take_sized(d, kind->width, &at, &size);
 
-	return r < 0 ? r : keep_bytes(d, TERM_BINARY, at, size, ret);
+	if (r < 0 || !d->is_lasting)
+		return r < 0 ? r : keep_bytes(d, TERM_BINARY, at, size, ret);
+	*ret = (struct term){ .type = TERM_BINARY, .bytes = { at, size } };
+	return 0;
 }
 
 static int decode_bits(struct decoder *d, const struct kind *kind, struct term *ret)
@@ -499,7 +503,11 @@ static int decode_term(struct decoder *d, struct term *ret)
 int term_decode(struct arena *arena, struct term_input input, const struct term_limits *limits,
 		struct term *ret_term, struct csn_error *err)
 {
-	struct decoder d = { .arena = arena, .start = input.data, .at = input.data, .err = err };
+	struct decoder d = { .arena = arena,
+			     .start = input.data,
+			     .at = input.data,
+			     .is_lasting = input.is_lasting,
+			     .err = err };
 	struct term term;
 	uint64_t version;
 	int r;
