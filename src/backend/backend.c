@@ -179,6 +179,12 @@ bool backend_is_private_uid(uid_t uid)
 	return uid >= PRIVATE_FIRST && uid - PRIVATE_FIRST < PRIVATE_COUNT;
 }
 
+void wall_reap(struct wall *wall)
+{
+	if (wall->helper > 0 && waitpid(wall->helper, NULL, WNOHANG) == wall->helper)
+		wall->helper = 0;
+}
+
 void wall_done(struct wall *wall)
 {
 	if (wall->pidfd >= 0)

@@ -117,5 +117,7 @@ int backend_choose(const struct plan *plan, const struct backend **ret_backend,
 uid_t backend_private_uid(void);
 bool backend_is_private_uid(uid_t uid); /* could it be one, of any monitor? */
 
+/* Waits for the killed helper if it is dead by now: a sandbox that stays keeps no dead process. */
+void wall_reap(struct wall *wall);
 /* Closes a wall's descriptors and kills its first process. Reaping is the caller's. */
 void wall_done(struct wall *wall);

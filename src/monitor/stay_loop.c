@@ -204,6 +204,7 @@ void stay_loop(struct stay *stay, int (*clocks)(struct stay *stay))
 	while (!stay_is_over(stay)) {
 		int wait_ms = clocks(stay);
 
+		wall_reap(&stay->run.wall);
 		flush(stay);
 		if (stay_is_over(stay))
 			break;
