@@ -8,7 +8,7 @@
 #   make check      the rules of the house: sizes, rooms, form, banned calls, docs
 #   make bench      times against the peers that are installed
 #   make fuzz       replays the corpora; FUZZ_SECONDS=60 searches, with clang, that long per target
-#   make soak       many short runs, then looks for what they left behind
+#   make soak       many short runs and killed sandboxes, then looks for what they left behind
 #   make install    prefix=/usr/local, DESTDIR=
 
 prefix ?= /usr/local
@@ -76,6 +76,8 @@ fuzz:
 soak:
 	$(call build,build)
 	$(call script,bench/soak,the soak test)
+	$(Q)CSN_SOAK=1 CAISSON="$$(readlink -f "$(BUILD)")/caisson" $(PYTHON) -m pytest -q -s -p no:cacheprovider \
+		tests/faults/test_stay_kill.py
 
 install:
 	$(call setup,build)
