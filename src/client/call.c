@@ -21,7 +21,6 @@ enum {
 	HEAD = 5,                     /* of a piece in the queue: stream, size */
 	GRANT = FRAME_WINDOW / 4,     /* bytes taken after which they may be sent again */
 	QUEUE_MAX = 7 * FRAME_WINDOW, /* a piece of one byte weighs six */
-	INPUT_PIECE = 16 << 10,       /* on a caller's stack */
 };
 
 static const char *const streams[] = {
@@ -238,6 +237,7 @@ void call_end(struct call *call)
 	pthread_mutex_unlock(&link->lock);
 	free_notices(call);
 	buf_done(&call->output);
+	free(call->piece);
 	arena_done(&call->arena);
 	pthread_cond_destroy(&call->wake);
 	pthread_setcancelstate(call->old_cancel_state, NULL);
@@ -474,19 +474,24 @@ static void send_input(struct call *call, const void *data, size_t size)
 
 static void feed(struct call *call)
 {
-	size_t want = call->input_window < INPUT_PIECE ? (size_t)call->input_window : INPUT_PIECE;
-	char data[INPUT_PIECE];
+	size_t want = call->input_window < FRAME_PIECE ? (size_t)call->input_window : FRAME_PIECE;
 	ptrdiff_t n;
 
+	if (!call->piece)
+		call->piece = malloc(FRAME_PIECE);
+	if (!call->piece) {
+		link_lose(call->link, "there is no memory for a command's input");
+		return;
+	}
 	pthread_mutex_unlock(&call->link->lock);
-	n = call->input(call->input_data, data, want);
+	n = call->input(call->input_data, call->piece, want);
 	pthread_mutex_lock(&call->link->lock);
 	call->is_input_over = n <= 0;
 	if (n < 0 || (size_t)n > want) {
 		refuse(call);
 	} else if (!call->is_over && !call->link->is_lost) {
 		call->input_window -= n;
-		send_input(call, data, (size_t)n);
+		send_input(call, call->piece, (size_t)n);
 	}
 }
 

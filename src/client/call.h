@@ -53,6 +53,7 @@ struct call {
 	bool is_mute;         /* a callback refused: none is called again */
 	bool is_input_over;
 	struct buf output;      /* 1 byte of stream, 4 of size, the bytes; and so on */
+	char *piece;            /* of input, FRAME_PIECE bytes; NULL: none yet */
 	int64_t window;         /* bytes that may still come */
 	int64_t used;           /* taken since the last grant */
 	int64_t input_window;   /* bytes that may still go */
