@@ -232,6 +232,24 @@ static const struct {
 	{ BYTES("\x83j"), "[] is not a map" },
 };
 
+/* What is handed on at once stays where it came; what is kept is a copy. */
+static void test_lasting_bytes(void)
+{
+	static const uint8_t data[] = "\203h\4w\4dataa\1w\6stdoutm\0\0\0\3abc";
+	static const uint8_t failed[] = "\203h\4w\6faileda\1w\6enoentm\0\0\0\3abc";
+	_cleanup_arena_ struct arena arena;
+	struct term term;
+
+	arena_init(&arena, 1 << 20);
+	CHECK(frame_decode(&arena, (struct term_input){ data, sizeof data - 1 }, FROM_AGENT, &term,
+			   NULL) == FRAME_DATA_OUT);
+	CHECK(term.items[3].bytes.data == data + sizeof data - 4 && term.items[3].bytes.size == 3);
+	CHECK(frame_decode(&arena, (struct term_input){ failed, sizeof failed - 1 }, FROM_AGENT,
+			   &term, NULL) == FRAME_FAILED);
+	CHECK(str_is((const char *)term.items[3].bytes.data, "abc"));
+	CHECK(term.items[3].bytes.data != failed + sizeof failed - 4);
+}
+
 static void test_exec(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(execs); i++) {
@@ -296,9 +314,14 @@ static void test_results(void)
 }
 
 static const struct tap_test tests[] = {
-	{ "peek", test_peek },         { "peek refuses", test_peek_refuses },
-	{ "messages", test_messages }, { "wrong messages", test_wrong_messages },
-	{ "sizes", test_sizes },       { "exec", test_exec },
-	{ "tables", test_tables },     { "results", test_results },
+	{ "peek", test_peek },
+	{ "peek refuses", test_peek_refuses },
+	{ "messages", test_messages },
+	{ "wrong messages", test_wrong_messages },
+	{ "sizes", test_sizes },
+	{ "exec", test_exec },
+	{ "tables", test_tables },
+	{ "results", test_results },
+	{ "lasting bytes", test_lasting_bytes },
 };
 TAP_MAIN(tests)
