@@ -327,7 +327,10 @@ const struct cli_command cli_commands[] = {
 	{ .name = "logs",
 	  .usage = "NAME TAG",
 	  .summary = "what a detached command wrote",
-	  .text = "Its last MiB.",
+	  .text = "Its last MiB. With --follow also what it writes from now on, until it has "
+		  "ended; "
+		  "who interrupts that leaves the command alone. With --json at the end, as one "
+		  "object.",
 	  .flags = logs_flags,
 	  .sets = CLI_OUTPUT_FLAGS,
 	  .min_args = 2,

@@ -1,5 +1,5 @@
 /*
- * caisson exec, logs, wait, kill: commands in a sandbox that stays
+ * caisson exec: commands in a sandbox that stays
  *
  * The command's output and status are its own, as those of `run`; what was denied is told on
  * stderr.
@@ -107,70 +107,7 @@ static int execute(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
 	return status;
 }
 
-static int show_logs(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
-{
-	csn_logs_request request = { .tag = cli->args[1],
-				     .follow = cli->options.follow,
-				     .on_output = call_output };
-	csn_logs_result *result = NULL;
-	int r = csn_logs(sandbox, &request, &result, err);
-
-	csn_free(result);
-	return r < 0 ? r : CLI_OK;
-}
-
-static int wait_for(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
-{
-	csn_wait_request request = { .tag = cli->args[1], .line = cli->options.line };
-	csn_wait_result *result = NULL;
-	uint64_t port = 0;
-	int status;
-
-	if (call_number("port", cli->options.port, &port, err) < 0 || port > UINT16_MAX)
-		return call_misuse(err, "--port takes a port, 1 to 65535");
-	request.port = (uint16_t)port;
-	if (call_time("timeout", cli->options.call_timeout, &request.call.timeout_ms, err) < 0 ||
-	    csn_wait(sandbox, &request, &result, err) < 0)
-		return -1;
-	status = result->reached ? CLI_OK : CLI_FAILED;
-	if (result->reached && !request.port && !request.line)
-		status = ending_status(result->signal ? END_SIGNALED : END_EXITED,
-				       result->exit_code, result->signal);
-	if (!result->reached)
-		fprintf(stderr, "caisson: %s\n",
-			result->timed_out ? "the time is over; the command goes on"
-					  : "the command ended before");
-	csn_free(result);
-	return status;
-}
-
-static int kill_command(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
-{
-	csn_kill_request request = { .tag = cli->args[1] };
-	uint64_t number = 0;
-
-	if (cli->args[2] && call_number("signal", cli->args[2], &number, err) < 0)
-		return call_misuse(err, "the signal is a number, as 9");
-	request.signal = (int)number;
-	return csn_kill(sandbox, &request, err) < 0 ? -1 : CLI_OK;
-}
-
 int cli_exec(struct cli *cli)
 {
 	return call_verb(cli, execute);
-}
-
-int cli_logs(struct cli *cli)
-{
-	return call_verb(cli, show_logs);
-}
-
-int cli_wait(struct cli *cli)
-{
-	return call_verb(cli, wait_for);
-}
-
-int cli_kill(struct cli *cli)
-{
-	return call_verb(cli, kill_command);
 }

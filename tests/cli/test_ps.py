@@ -295,3 +295,93 @@ def test_gc_ends_what_was_half_done(stay, typed):
     os.close(held)
     assert "removed the unused root tree .new-0123456789abcdef\n" in typed("gc").stdout
     assert not made.exists() and not gone.exists()
+
+
+# ---- logs, wait, kill ---------------------------------------------------------------------------
+
+COUNTS = "for i in 1 2 3; do echo $i; echo e$i >&2; sleep 0.3; done; exit 3"
+
+
+def detached(typed, tag, *words):
+    assert typed("exec", "t", "-q", "--detach", "--tag", tag, *words).returncode == 0
+
+
+def test_logs_follow_to_the_end(stay, typed):
+    stay.started()
+    detached(typed, "a", "-c", COUNTS)
+    began = time.monotonic()
+    done = typed("logs", "t", "a", "--follow")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n2\n3\n", "e1\ne2\ne3\n") and time.monotonic() - began > 0.5, done
+    told = json.loads(typed("logs", "t", "a", "--json").stdout)
+    assert told == {"output": "1\n2\n3\n", "errors": "e1\ne2\ne3\n", "bytes": 15, "cut_bytes": 0, "running": False}
+    detached(typed, "long", "-c", "head -c 1500000 /dev/zero; printf '\\377end'")
+    assert typed("wait", "t", "long").returncode == 0
+    done = subprocess.run([stay.box.caisson, "logs", "t", "long"], capture_output=True, env=environment(stay), timeout=WAIT,
+                          **stay.box.as_owner())
+    cut = 1500004 - len(done.stdout)
+    assert done.stdout[-4:] == b"\xffend" and cut > 0, len(done.stdout)
+    assert done.stderr == f"caisson: {cut} bytes before are not kept any more, only the last MiB is\n".encode(), done.stderr
+
+
+def test_wait_says_what_came_of_it(stay, typed):
+    stay.started("-n", "loopback")
+    detached(typed, "a", "-c", COUNTS)
+    assert typed("wait", "t", "a", "--line", "^2$", "--timeout", "9s").returncode == 0
+    assert json.loads(typed("wait", "t", "a", "--line", "^[0-9]$", "--json").stdout)["line"] == "1"
+    assert typed("wait", "t", "a").returncode == 3
+    told = json.loads(typed("wait", "t", "a", "--json").stdout)
+    assert told == {"reached": True, "timed_out": False, "running": False, "exit_code": 3, "signal": None, "line": None}
+    for flags, sentence in [(["--line", "x"], "the command ended and wrote no such line"),
+                            (["--port", "8125"], "the command ended and listened on no such port")]:
+        done = typed("wait", "t", "a", *flags)
+        assert (done.returncode, done.stderr) == (1, f"caisson: {sentence}; what it wrote: caisson logs t a\n"), done
+    detached(typed, "b", "--", "sleep", "60")
+    done = typed("wait", "t", "b", "--port", "8125", "--timeout", "200ms")
+    assert done.returncode == 1 and done.stderr.startswith("caisson: the time is over; the command goes on; "), done
+    assert json.loads(typed("wait", "t", "b", "--timeout", "100ms", "--json").stdout)["timed_out"] is True
+
+
+@pytest.mark.parametrize("words, sentence", [
+    (["wait", "t", "a", "--port", "0"], "--port takes a port, 1 to 65535"), (["wait", "t", "a", "--port", "70000"], "1 to 65535"),
+    (["wait", "t", "a", "--port", "1", "--line", "x"], "one of them"), (["wait", "t", "a", "--line", "("], "no POSIX extended one"),
+    (["wait", "t", "a", "--timeout", "soon"], "--timeout takes a time"), (["kill", "t", "a", "0"], "1 to 64"),
+    (["kill", "t", "a", "65"], "1 to 64"), (["kill", "t", "a", "TERM"], "1 to 64")])
+def test_flags_that_make_no_sense(stay, typed, words, sentence):
+    stay.started()
+    detached(typed, "a", "--", "sleep", "60")
+    done = typed(*words)
+    assert done.returncode == 1 and sentence in done.stderr and done.stderr.startswith("caisson: "), done
+    assert listed(typed)["t"]["stats"]["commands"] == 1
+
+
+def test_a_tag_that_nobody_has(stay, typed):
+    stay.started()
+    for verb in ("logs", "wait", "kill"):
+        done = typed(verb, "t", "web")
+        assert done.returncode == 1 and done.stderr == ("caisson: no detached command of t has the tag web; none has one: caisson "
+                                                        "exec --detach --tag TAG gives one\n"), done
+    detached(typed, "a", "--", "sleep", "60")
+    detached(typed, "b\x1b[2J", "--", "sleep", "60")
+    detached(typed, "c", "--", "true")
+    typed("wait", "t", "c")
+    done = typed("logs", "t", "w\x1beb")
+    assert done.stderr == "caisson: no detached command of t has the tag w\\x1beb; running: a, b\\x1b[2J; ended: c\n", done
+
+
+@pytest.mark.parametrize("words", [["logs", "t", "a", "-f"], ["wait", "t", "a"], ["wait", "t", "a", "--line", "never"]])
+def test_who_interrupts_leaves_the_command_alone(stay, typed, words):
+    stay.started()
+    detached(typed, "a", "-c", "echo begun; sleep 60")
+    pid = stay.monitor()
+    time.sleep(0.1)  # until it knows that we only knocked
+    before = len(os.listdir(f"/proc/{pid}/fd"))
+    process = subprocess.Popen([stay.box.caisson, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(stay),
+                               **stay.box.as_owner())
+    assert words[0] == "wait" or process.stdout.readline() == b"begun\n"
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=WAIT)
+    assert (process.returncode, out, err) == (-signal.SIGINT, b"", b"")
+    assert wait_for(lambda: len(os.listdir(f"/proc/{pid}/fd")) <= before, 3)
+    assert listed(typed)["t"]["stats"]["commands"] == 1 and typed("logs", "t", "a").stdout == "begun\n"
+    assert typed("kill", "t", "a").returncode == 0 and typed("wait", "t", "a").returncode == 143

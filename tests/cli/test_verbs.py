@@ -87,7 +87,7 @@ def test_a_server_from_start_to_end(sh):
     (["exec", "none", "--", "ls"], b"no sandbox named none"), (["exec", "w"], b"a command is missing"),
     (["read", "w", "missing"], b"missing"), (["read", "w", "/tmp"], b"/tmp"), (["grep", "w", "("], b"byte 1: missing closing"),
     (["glob", "w", "[a"], b"class has no end"), (["edit", "w", "a"], b"--old TEXT"), (["write", "w", "/etc/x"], b"/etc"),
-    (["exec", "w", "--timeout", "soon", "--", "ls"], b"--timeout takes a time"), (["logs", "w", "nobody"], b"no command is known"),
+    (["exec", "w", "--timeout", "soon", "--", "ls"], b"--timeout takes a time"), (["logs", "w", "nobody"], b"no detached command of w has the tag nobody"),
     (["read", "w", "a", "--offset", "-1"], b"number")])
 def test_refusals_are_sentences(sh, words, sentence):
     sh("up", "w")
