@@ -209,9 +209,21 @@ enum csn_stream { CSN_STDOUT = 1, CSN_STDERR = 2, CSN_TTY = 3 };
  * again. */
 typedef int (*csn_output_fn)(void *data, enum csn_stream stream, const void *bytes, size_t size);
 
-/* Fills at most `size` bytes. Returns how many, 0 at the end, negative to cancel the call. While it
- * waits, its call's output waits as well. */
+/* Fills at most `size` bytes. Returns how many, 0 at the end, CSN_INPUT_LATER when there is nothing
+ * yet, another negative to cancel the call. While it waits, its call's output waits as well: one
+ * that would have to wait says CSN_INPUT_LATER instead. */
 typedef ptrdiff_t (*csn_input_fn)(void *data, void *ret_bytes, size_t size);
+
+/* Nothing yet: it is asked again when `input_fd` can be read, or after csn_input_ready(). */
+#define CSN_INPUT_LATER PTRDIFF_MIN
+
+/* There is more to ask a call's `on_input` for. From any thread or a callback; one that comes while
+ * it is being asked is not lost. */
+CSN_API int csn_input_ready(csn_sandbox *sandbox, uint64_t id, csn_error *err);
+
+/* Is told that `ready_fd` can be read, and has to read it, or is told so at once again. Not 0: the
+ * call is cancelled, and this not called again. */
+typedef int (*csn_ready_fn)(void *data);
 
 /* ---- commands ------------------------------------------------------------------------------- */
 
@@ -270,11 +282,18 @@ typedef struct csn_exec_request {
 	csn_violation_fn on_violation; /* may be NULL */
 	void *data;                    /* the callbacks' */
 	size_t keep_bytes;             /* of each stream in the result; 0: 1 MiB, at most 64 MiB */
-	bool has_tty;                  /* a terminal of its own */
+	bool has_tty; /* a terminal of its own, for somebody at the other end: no `command` clock of
+		       * the policy's ends it, only timeout_ms, its silence and the sandbox's end */
 	uint16_t rows, columns;
 	bool detach;     /* outlives the call, which returns when the program was executed */
 	const char *tag; /* by which it is found: csn_logs(), csn_wait(), csn_kill() */
-	const void *reserved[8];
+	int input_fd; /* with has_input_fd: polled with the stream, and only what it has is read, so
+		       * that output never waits for input. `on_input` is then asked when it can
+		       * be read; without one the call reads it itself, which nobody else may */
+	int ready_fd; /* with on_ready: polled as well, from the call's beginning to its end */
+	csn_ready_fn on_ready; /* for signals, the size of a terminal, a program's own loop */
+	bool has_input_fd;
+	const void *reserved[5];
 } csn_exec_request;
 
 typedef struct csn_bytes {

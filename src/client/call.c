@@ -189,7 +189,7 @@ int call_begin(struct call *call, struct csn_sandbox *link, const char *verb,
 	pthread_condattr_t attributes;
 	int r;
 
-	*call = (struct call){ .link = link, .verb = verb };
+	*call = (struct call){ .link = link, .verb = verb, .input_fd = -1, .is_input_due = true };
 	if (getpid() != link->owner)
 		return code_fail(err, CSN_INVALID, verb,
 				 "this sandbox was opened by another process: open one here");
@@ -269,10 +269,40 @@ static void expire(struct call *call)
 	call_cancel(call);
 }
 
-static bool may_feed(const struct call *call)
+static bool has_room(const struct call *call)
 {
 	return call->input && !call->is_input_over && !call->is_cancelled && !call->is_over &&
 	       !call->link->is_lost && call->input_window > 0;
+}
+
+static bool may_feed(const struct call *call)
+{
+	return call->is_input_due && has_room(call);
+}
+
+static bool may_tell(const struct call *call)
+{
+	return call->is_ready_due && !call->is_mute && !call->is_over && !call->link->is_lost;
+}
+
+unsigned call_wants(const struct call *call)
+{
+	unsigned wants = 0;
+
+	if (!call->is_sent || call->is_over)
+		return 0;
+	if (call->input_fd >= 0 && !call->is_input_due && has_room(call))
+		wants |= CALL_WATCH_INPUT;
+	if (call->ready && !call->is_ready_due && !call->is_mute)
+		wants |= CALL_WATCH_READY;
+	return wants;
+}
+
+void call_is_due(struct call *call, unsigned watch)
+{
+	call->is_input_due |= (watch & CALL_WATCH_INPUT) != 0;
+	call->is_ready_due |= (watch & CALL_WATCH_READY) != 0;
+	call_wake(call);
 }
 
 static bool has_news(const struct call *call)
@@ -281,7 +311,8 @@ static bool has_news(const struct call *call)
 
 	if (!call->is_sent)
 		return is_ended || call->is_cancelled || buf_size(&call->link->out) <= LINK_BUSY;
-	return is_ended || buf_size(&call->output) > 0 || call->notices || may_feed(call);
+	return is_ended || buf_size(&call->output) > 0 || call->notices || may_feed(call) ||
+	       may_tell(call);
 }
 
 static void sleep_until(struct call *call)
@@ -290,6 +321,8 @@ static void sleep_until(struct call *call)
 	struct timespec end = { .tv_sec = (time_t)(ms / 1000),
 				.tv_nsec = (long)(ms % 1000) * 1000000 };
 
+	if (call_wants(call) & ~call->watched) /* it fell asleep before this call wanted that */
+		link_poke(call->link);
 	call->is_waiting = true;
 	if (ms == CLOCK_NEVER)
 		pthread_cond_wait(&call->wake, &call->link->lock);
@@ -336,6 +369,21 @@ struct emit call_frame(struct call *call, uint32_t pairs)
 	return emit;
 }
 
+static bool has_descriptors(const struct call *call)
+{
+	return call->input_fd >= 0 || call->ready;
+}
+
+/* Has this call descriptors, and as many others that were sent? */
+static bool is_one_too_many(const struct call *call)
+{
+	unsigned count = 0;
+
+	for (const struct call *at = call->link->calls; at; at = at->next)
+		count += at->is_sent && has_descriptors(at);
+	return has_descriptors(call) && count >= LINK_WATCHERS;
+}
+
 int call_send(struct call *call, struct emit *emit, csn_error *err)
 {
 	struct csn_sandbox *link = call->link;
@@ -345,6 +393,8 @@ int call_send(struct call *call, struct emit *emit, csn_error *err)
 		emit->error = -EPIPE;
 	else if (call->is_cancelled && emit->error == 0)
 		emit->error = -ECANCELED;
+	else if (is_one_too_many(call) && emit->error == 0)
+		emit->error = -EAGAIN;
 	r = link_send(link, emit);
 	call->is_sent = r == 0;
 	if (call->deadline_ms != CLOCK_NEVER)
@@ -357,6 +407,10 @@ int call_send(struct call *call, struct emit *emit, csn_error *err)
 	else if (r == -E2BIG)
 		r = code_fail(err, CSN_E2BIG, call->verb, "a call is at most %u bytes",
 			      frame_messages[FRAME_CALL].max_bytes);
+	else if (r == -EAGAIN)
+		r = code_fail(err, CSN_EAGAIN, call->verb,
+			      "too many calls at once that have descriptors: at most %d",
+			      LINK_WATCHERS);
 	else if (r < 0)
 		r = code_fail(err, CSN_ENOMEM, call->verb, "there is no memory for the call");
 	pthread_mutex_unlock(&link->lock);
@@ -483,9 +537,13 @@ static void feed(struct call *call)
 		link_lose(call->link, "there is no memory for a command's input");
 		return;
 	}
+	call->is_input_due = false; /* before it is asked: csn_input_ready() may come meanwhile */
 	pthread_mutex_unlock(&call->link->lock);
 	n = call->input(call->input_data, call->piece, want);
 	pthread_mutex_lock(&call->link->lock);
+	if (n == CSN_INPUT_LATER)
+		return;
+	call->is_input_due |= call->input_fd < 0;
 	call->is_input_over = n <= 0;
 	if (n < 0 || (size_t)n > want) {
 		refuse(call);
@@ -493,6 +551,18 @@ static void feed(struct call *call)
 		call->input_window -= n;
 		send_input(call, call->piece, (size_t)n);
 	}
+}
+
+static void tell_ready(struct call *call)
+{
+	int r;
+
+	call->is_ready_due = false;
+	pthread_mutex_unlock(&call->link->lock);
+	r = call->ready(call->ready_data);
+	pthread_mutex_lock(&call->link->lock);
+	if (r != 0)
+		refuse(call);
 }
 
 /* ---- end ------------------------------------------------------------------------------------ */
@@ -525,21 +595,28 @@ static int conclude(struct call *call, csn_error *err)
 	return code_fail(err, (enum csn_code)error->code, error->stage, "%s", error->text);
 }
 
+static bool is_done(const struct call *call)
+{
+	return (call->is_over || call->link->is_lost) && buf_size(&call->output) == 0 &&
+	       !call->notices;
+}
+
 int call_finish(struct call *call, csn_error *err)
 {
 	struct csn_sandbox *link = call->link;
 	int r;
 
 	pthread_mutex_lock(&link->lock);
-	for (;;) {
+	/* Each in its turn: neither endless output nor endless input keeps the others waiting. */
+	while (!is_done(call)) {
 		wait_for_news(call);
+		if (may_tell(call))
+			tell_ready(call);
 		if (buf_size(&call->output) > 0)
 			take_output(call);
-		else if (call->notices)
+		if (call->notices)
 			take_notice(call);
-		else if (call->is_over || link->is_lost)
-			break;
-		else if (may_feed(call))
+		if (may_feed(call))
 			feed(call);
 	}
 	r = conclude(call, err);

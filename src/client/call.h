@@ -33,6 +33,10 @@ struct call {
 	void *sink_data;
 	csn_input_fn input; /* NULL: there is none */
 	void *input_data;
+	int input_fd;       /* is asked when this can be read; -1: at any time */
+	csn_ready_fn ready; /* NULL: there is none */
+	void *ready_data;
+	int ready_fd;
 	csn_violation_fn on_violation;
 	void *violation_data;
 	uint64_t more_ms; /* after its time, before it is cancelled from here */
@@ -52,6 +56,9 @@ struct call {
 	bool is_cancelled;    /* a cancel was sent, or the call will not be */
 	bool is_mute;         /* a callback refused: none is called again */
 	bool is_input_over;
+	bool is_input_due;      /* `input` is to be asked */
+	bool is_ready_due;      /* `ready` is to be told */
+	unsigned watched;       /* bits of enum call_watch: what the thread that reads sleeps on */
 	struct buf output;      /* 1 byte of stream, 4 of size, the bytes; and so on */
 	char *piece;            /* of input, FRAME_PIECE bytes; NULL: none yet */
 	int64_t window;         /* bytes that may still come */
@@ -106,3 +113,10 @@ void call_cancel(struct call *call);
 
 /* Wakes its thread if it waits. */
 void call_wake(struct call *call);
+
+/* What a call has descriptors for, and which of them are to be slept on now. */
+enum call_watch { CALL_WATCH_INPUT = 1, CALL_WATCH_READY = 2 };
+unsigned call_wants(const struct call *call);
+
+/* These can be read. */
+void call_is_due(struct call *call, unsigned watch);

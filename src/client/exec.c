@@ -2,7 +2,9 @@
  * exec: a command, its output and its account. A monitor's reply is an account; an agent's, where
  * nobody stands between, says less, and the reason is then what can be concluded from it.
  */
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "client/call.h"
@@ -28,6 +30,7 @@ struct running {
 	struct kept output, errors;
 	const char *input;
 	size_t input_left;
+	int input_fd;
 	bool is_full;
 };
 
@@ -50,6 +53,17 @@ static ptrdiff_t from_memory(void *data, void *ret_bytes, size_t size)
 	running->input += n;
 	running->input_left -= n;
 	return (ptrdiff_t)n;
+}
+
+/* poll() said that it can be read. A terminal that hung up is at its end, as it is for cat(1). */
+static ptrdiff_t from_descriptor(void *data, void *ret_bytes, size_t size)
+{
+	const struct running *running = data;
+	ssize_t n = read(running->input_fd, ret_bytes, size);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return CSN_INPUT_LATER;
+	return n < 0 && errno == EIO ? 0 : n;
 }
 
 /* ---- the request ---------------------------------------------------------------------------- */
@@ -103,6 +117,9 @@ static int check(const csn_exec_request *request, csn_error *err)
 		if (!strchr(*env, '=') || **env == '=')
 			return code_fail(err, CSN_INVALID, "exec",
 					 "env: \"%.60s\" is not NAME=VALUE", *env);
+	if ((request->has_input_fd && request->input_fd < 0) ||
+	    (request->on_ready && request->ready_fd < 0))
+		return code_fail(err, CSN_INVALID, "exec", "a descriptor is not negative");
 	return 0;
 }
 
@@ -138,9 +155,18 @@ static void connect_streams(struct call *call, const csn_exec_request *request,
 	call->sink_data = request->on_output ? request->data : running;
 	call->on_violation = request->on_violation;
 	call->violation_data = request->data;
+	call->ready = request->on_ready;
+	call->ready_data = request->data;
+	call->ready_fd = request->ready_fd;
+	call->input_fd = request->has_input_fd ? request->input_fd : -1;
+	call->is_input_due = call->input_fd < 0;
+	running->input_fd = call->input_fd;
 	if (request->on_input) {
 		call->input = request->on_input;
 		call->input_data = request->data;
+	} else if (request->has_input_fd) {
+		call->input = from_descriptor;
+		call->input_data = running;
 	} else if (request->input) {
 		running->input = request->input;
 		running->input_left = request->input_size;

@@ -26,6 +26,16 @@ enum {
 	READ_SIZE = 128 << 10,
 	OUT_MAX = 64 << 20,
 	FRAME_QUOTA = 64 << 20,
+	OWN_SLOTS = 2, /* of a poll(): the stream, the eventfd */
+};
+
+/* What a thread that reads for all sleeps on. A call may be gone when it wakes: they are kept by
+ * their numbers. */
+struct sleep {
+	struct pollfd fds[OWN_SLOTS + 2 * LINK_WATCHERS];
+	int64_t refs[2 * LINK_WATCHERS];
+	unsigned watches[2 * LINK_WATCHERS];
+	nfds_t count;
 };
 
 int link_init(struct csn_sandbox *link, int fd, csn_error *err)
@@ -344,28 +354,66 @@ static void read_some(struct csn_sandbox *link)
 	handle_frames(link);
 }
 
+static void watch(struct sleep *sleep, const struct call *call, enum call_watch what, int fd)
+{
+	nfds_t i = sleep->count - OWN_SLOTS;
+
+	if (!(call->watched & what) || i >= 2 * LINK_WATCHERS)
+		return;
+	sleep->refs[i] = call->ref;
+	sleep->watches[i] = what;
+	sleep->fds[sleep->count++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+}
+
+static void go_to_sleep(struct csn_sandbox *link, struct sleep *sleep)
+{
+	short out = buf_size(&link->out) > 0 ? POLLOUT : 0;
+
+	sleep->fds[0] = (struct pollfd){ link->fd, (short)(POLLIN | out), 0 };
+	sleep->fds[1] = (struct pollfd){ link->wake_fd, POLLIN, 0 };
+	sleep->count = OWN_SLOTS;
+	for (struct call *call = link->calls; call; call = call->next) {
+		call->watched = call_wants(call);
+		watch(sleep, call, CALL_WATCH_INPUT, call->input_fd);
+		watch(sleep, call, CALL_WATCH_READY, call->ready_fd);
+	}
+	link->is_pumping = true;
+}
+
+static void wake_up(struct csn_sandbox *link, const struct sleep *sleep)
+{
+	link->is_pumping = false;
+	for (nfds_t i = OWN_SLOTS; i < sleep->count; i++) {
+		struct call *call = call_find(link, sleep->refs[i - OWN_SLOTS]);
+
+		if (call && sleep->fds[i].revents)
+			call_is_due(call, sleep->watches[i - OWN_SLOTS]);
+	}
+	for (struct call *call = link->calls; call; call = call->next)
+		call->watched = 0;
+}
+
 void link_pump(struct csn_sandbox *link, int wait_ms)
 {
-	struct pollfd ready[2] = { { .fd = link->fd, .events = POLLIN },
-				   { .fd = link->wake_fd, .events = POLLIN } };
+	struct sleep sleep;
 	uint64_t count;
 	int n;
 
 	assert(!link->is_pumping);
 	if (link->is_lost)
 		return;
-	if (buf_size(&link->out) > 0)
-		ready[0].events |= POLLOUT;
-	link->is_pumping = true;
+	go_to_sleep(link, &sleep);
 	pthread_mutex_unlock(&link->lock);
-	n = poll(ready, 2, wait_ms);
+	n = poll(sleep.fds, sleep.count, wait_ms);
 	pthread_mutex_lock(&link->lock);
-	link->is_pumping = false;
+	if (n <= 0) /* nothing of it is to be believed then */
+		sleep.count = OWN_SLOTS;
+	wake_up(link, &sleep);
 	if (n <= 0 || link->is_lost)
 		return;
-	if (ready[1].revents && read(link->wake_fd, &count, sizeof count) < 0)
+	if (sleep.fds[1].revents && read(link->wake_fd, &count, sizeof count) < 0)
 		return; /* another thread took it */
 	flush(link);
-	if (ready[0].revents & (POLLIN | POLLHUP | POLLERR))
+	if (sleep.fds[0].revents & (POLLIN | POLLHUP | POLLERR))
 		read_some(link);
 }

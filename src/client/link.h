@@ -27,6 +27,8 @@
 enum {
 	LINK_CANCELLED = 64, /* cancelled numbers that are remembered before their calls begin */
 	LINK_BUSY = 8 << 20, /* queued bytes above which no call begins */
+	LINK_WATCHERS =
+		64, /* calls at once that have descriptors of their own; a monitor's bound */
 };
 
 struct call;
@@ -72,7 +74,7 @@ void link_send_numbers(struct csn_sandbox *link, const char *name, const int64_t
 
 /*
  * Reads once, for at most `wait_ms` (-1: for as long as it takes), and hands out what came. Only
- * while nobody else does. Afterwards someone else may.
+ * while nobody else does. Afterwards someone else may. It sleeps on the descriptors of all calls.
  */
 void link_pump(struct csn_sandbox *link, int wait_ms);
 

@@ -243,6 +243,18 @@ CSN_API int csn_resize(csn_sandbox *sandbox, uint64_t id, uint16_t rows, uint16_
 	return tell(sandbox, "resize", numbers, 3, err);
 }
 
+CSN_API int csn_input_ready(csn_sandbox *sandbox, uint64_t id, csn_error *err)
+{
+	struct call *call;
+
+	pthread_mutex_lock(&sandbox->lock);
+	call = call_find(sandbox, (int64_t)(id & INT64_MAX));
+	if (call)
+		call_is_due(call, CALL_WATCH_INPUT);
+	link_poke(sandbox); /* it may be the one that reads for all */
+	return unlock(sandbox, err);
+}
+
 /* ---- closing -------------------------------------------------------------------------------- */
 
 /* Asks for the end, and reads until it comes: nothing is left then. */
