@@ -38,7 +38,7 @@ int call_misuse(csn_error *err, const char *format, ...)
 int call_number(const char *flag, const char *text, uint64_t *ret_value, csn_error *err)
 {
 	if (text && str_parse_u64(text, INT64_MAX, ret_value) < 0)
-		return call_misuse(err, "--%s takes a number, as %s=100", flag, flag);
+		return call_misuse(err, "--%s takes a number, as --%s 100", flag, flag);
 	return 0;
 }
 
@@ -47,7 +47,7 @@ int call_time(const char *flag, const char *text, uint32_t *ret_ms, csn_error *e
 	uint64_t ms = 0;
 
 	if (text && (str_parse_duration(text, &ms) < 0 || ms == 0 || ms > INT32_MAX))
-		return call_misuse(err, "--%s takes a time, as 500ms, 45s, 3m", flag);
+		return call_misuse(err, "--%s takes a time, as --%s 45s; or 500ms, 3m", flag, flag);
 	*ret_ms = (uint32_t)ms;
 	return 0;
 }

@@ -111,10 +111,19 @@ static const struct cli_flag exec_flags[] = {
 	{ "cwd", 0, "DIR", "where it starts, inside; default: the workspace", CLI_TEXT, TO(cwd) },
 	{ "env", 'e', "NAME[=VALUE]", "pass or set a variable for it; may be repeated", CLI_LIST,
 	  TO(env), .offer = OFFER_VARIABLE },
-	{ "timeout", 0, "TIME", "less than the policy's limits.command", CLI_TEXT,
-	  TO(call_timeout) },
+	{ "timeout", 0, "TIME",
+	  "less than the policy's limits.command; the only clock of a command on a terminal",
+	  CLI_TEXT, TO(call_timeout) },
+	{ "tty", 0, "auto|always|never",
+	  "a terminal for it; default auto: where stdin, stdout and stderr are one", CLI_TEXT,
+	  TO(tty) },
 	{ "detach", 0, NULL, "leave it running, and return when it runs", CLI_SWITCH, TO(detach) },
 	{ "tag", 0, "TAG", "its name, for logs, wait and kill", CLI_TEXT, TO(tag) },
+	{ NULL },
+};
+
+static const struct cli_flag shell_flags[] = {
+	{ "cwd", 0, "DIR", "where it starts, inside; default: the workspace", CLI_TEXT, TO(cwd) },
 	{ NULL },
 };
 
@@ -256,7 +265,11 @@ const struct cli_command cli_commands[] = {
 		  "status are its own; what was denied is told on stderr. What it leaves running "
 		  "is "
 		  "killed when it ends, unless it was detached: then it lives as long as the "
-		  "sandbox.",
+		  "sandbox.\n\n"
+		  "Its input is ours, as it comes. The first INT or TERM goes to the command; a "
+		  "second later, or at the next one, it ends. On a terminal of its own, keys go to "
+		  "it as they are, and no clock ends it but --timeout and the sandbox's silence "
+		  "(limits.idle): nothing typed and nothing shown.",
 	  .flags = exec_flags,
 	  .sets = CLI_OUTPUT_FLAGS,
 	  .takes_argv = true,
@@ -266,6 +279,19 @@ const struct cli_command cli_commands[] = {
 	  .max_args = -1,
 	  .offers = { OFFER_WORDS, OFFER_PROGRAM },
 	  .run = cli_exec },
+	{ .name = "shell",
+	  .usage = "NAME",
+	  .summary = "a shell in a sandbox that stays, on a terminal of its own",
+	  .text = "bash where there is one, else sh, in the workspace; its status is the shell's. "
+		  "It ends with the sandbox, at the latest after limits.idle with nothing typed "
+		  "and nothing shown. Where stdin is no terminal, commands are read from it, under "
+		  "limits.command as those of `exec`.",
+	  .flags = shell_flags,
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .starts_sandbox = true,
+	  .min_args = 1,
+	  .max_args = 1,
+	  .run = cli_shell },
 	{ .name = "read",
 	  .usage = "NAME PATH",
 	  .summary = "a file's bytes, on stdout",

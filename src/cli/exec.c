@@ -1,5 +1,5 @@
 /*
- * caisson exec: commands in a sandbox that stays
+ * caisson exec, shell: commands in a sandbox that stays
  *
  * The command's output and status are its own, as those of `run`; what was denied is told on
  * stderr.
@@ -13,6 +13,8 @@
 #include "base/str.h"
 #include "cli/call.h"
 #include "cli/out.h"
+#include "cli/session.h"
+#include "cli/tty.h"
 #include "monitor/ending.h"
 
 /* The numbers of the library's reasons and of ours are the same list. */
@@ -29,28 +31,35 @@ static int status_of(const csn_exec_result *result)
 	return ending_status((enum ending)result->reason, code, result->signal);
 }
 
-static void tell(const struct cli *cli, const csn_exec_result *result)
+static void tell_end(const struct cli *cli, const csn_exec_result *result)
 {
-	const char *dim = out_color(cli, stderr, OUT_DIM), *plain = out_plain(cli, stderr);
-
-	if (cli->options.quiet)
+	if (cli->options.quiet || result->reason == CSN_REASON_EXITED ||
+	    result->reason == CSN_REASON_SIGNALED || result->reason == CSN_REASON_DETACHED ||
+	    !result->reason_name)
 		return;
-	if (result->reason != CSN_REASON_EXITED && result->reason != CSN_REASON_SIGNALED &&
-	    result->reason_name) {
-		fprintf(stderr, "%scaisson: %s%s%s", dim, result->reason_name,
-			result->clock ? " by the clock " : "", result->clock ? result->clock : "");
-		if (result->text)
-			fprintf(stderr, ": %s", result->text);
-		fprintf(stderr, "%s\n", plain);
+	fprintf(stderr, "%scaisson: ", out_color(cli, stderr, OUT_DIM));
+	out_text(stderr, result->reason_name);
+	if (result->clock) {
+		fprintf(stderr, " by the clock ");
+		out_text(stderr, result->clock);
 	}
-	for (size_t i = 0; i < result->violation_count; i++) {
+	if (result->text) {
+		fprintf(stderr, ": ");
+		out_text(stderr, result->text);
+	}
+	fprintf(stderr, "%s\n", out_plain(cli, stderr));
+}
+
+static void tell_violations(const struct cli *cli, const csn_exec_result *result)
+{
+	for (size_t i = 0; i < result->violation_count && !cli->options.quiet; i++) {
 		const csn_violation *violation = &result->violations[i];
 
 		if (violation->expected || !violation->say)
 			continue;
-		fprintf(stderr, "%scaisson: ", dim);
+		fprintf(stderr, "%scaisson: ", out_color(cli, stderr, OUT_DIM));
 		out_text(stderr, violation->say);
-		fprintf(stderr, "%s\n", plain);
+		fprintf(stderr, "%s\n", out_plain(cli, stderr));
 	}
 }
 
@@ -74,6 +83,60 @@ static int take_env(const struct cli *cli, struct cli_list *ret_env, csn_error *
 	return 0;
 }
 
+/* Of which kind the caller's terminal is, unless a flag says so. */
+static int take_term(struct cli_list *env, csn_error *err)
+{
+	const char *term = getenv("TERM");
+	char *pair = NULL;
+
+	for (size_t i = 0; i < env->count; i++)
+		if (str_starts(env->items[i], "TERM="))
+			return 0;
+	if (!term || !*term)
+		return 0;
+	if (asprintf(&pair, "TERM=%s", term) < 0 || cli_list_add(env, pair) < 0)
+		return call_misuse(err, "out of memory");
+	return 0;
+}
+
+/* With our streams, and our terminal if it has one. */
+static int converse(const struct cli *cli, csn_sandbox *sandbox, csn_exec_request *request,
+		    csn_error *err)
+{
+	bool has_tty = request->has_tty;
+	csn_exec_result *result = NULL;
+	struct session session;
+	int r = session_begin(&session, sandbox, has_tty, err), status;
+
+	if (r < 0)
+		return r;
+	session_request(&session, request);
+	r = csn_exec(sandbox, request, &result, err);
+	session_end(&session);
+	if (r < 0)
+		return session.end_signal ? session_status(&session, 0) : r;
+	if (!session.end_signal)
+		tell_end(cli, result);
+	tell_violations(cli, result);
+	status = request->detach && result->reason != CSN_REASON_START_FAILED ? CLI_OK
+									      : status_of(result);
+	csn_free(result);
+	return session_status(&session, status);
+}
+
+static int take_request(const struct cli *cli, csn_exec_request *request, struct cli_list *env,
+			csn_error *err)
+{
+	int r = take_env(cli, env, err);
+
+	if (r == 0 && request->has_tty)
+		r = take_term(env, err);
+	request->env = env->items;
+	return r < 0 ? r
+		     : call_time("timeout", cli->options.call_timeout, &request->call.timeout_ms,
+				 err);
+}
+
 static int execute(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
 {
 	const struct cli_options *options = &cli->options;
@@ -81,33 +144,48 @@ static int execute(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
 		.argv = options->text ? NULL : (const char *const *)cli->args + 1,
 		.command = options->text,
 		.cwd = options->cwd,
-		.on_input = isatty(STDIN_FILENO) || options->detach ? NULL : call_input,
-		.on_output = call_output,
+		.has_tty = tty_is_wanted(options),
 		.detach = options->detach,
 		.tag = options->tag,
 	};
-	csn_exec_result *result = NULL;
 	struct cli_list env = { 0 };
-	int status;
 
 	if (!options->text == (cli->arg_count < 2))
 		return call_misuse(err, options->text
 						? "give either -c TEXT or a command, not both"
 						: "a command is missing: caisson exec NAME -- ls");
-	if (take_env(cli, &env, err) < 0)
+	if (take_request(cli, &request, &env, err) < 0)
 		return -1;
-	request.env = env.items;
-	if (call_time("timeout", options->call_timeout, &request.call.timeout_ms, err) < 0 ||
-	    csn_exec(sandbox, &request, &result, err) < 0)
+	return converse(cli, sandbox, &request, err);
+}
+
+/* bash where there is one, else sh. Its prompt says where one is; a socket's path is no name. */
+static int open_shell(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
+{
+	csn_exec_request request = { .cwd = cli->options.cwd, .has_tty = isatty(STDIN_FILENO) };
+	const char *name = strchr(cli->args[0], '/') ? "caisson" : cli->args[0];
+	struct cli_list env = { 0 };
+	char text[512];
+
+	if (!request.has_tty && !cli->options.quiet)
+		fprintf(stderr, "caisson: stdin is no terminal: commands are read from it, and "
+				"there is no prompt\n");
+	snprintf(text, sizeof text,
+		 "if command -v bash >/dev/null; then export PS1='%s:\\w\\$ '; exec bash%s; fi\n"
+		 "export PS1='%s$ '; exec sh%s",
+		 name, request.has_tty ? " -i" : " -s", name, request.has_tty ? " -i" : " -s");
+	request.command = text;
+	if (take_request(cli, &request, &env, err) < 0)
 		return -1;
-	tell(cli, result);
-	status = options->detach && result->reason != CSN_REASON_START_FAILED ? CLI_OK
-									      : status_of(result);
-	csn_free(result);
-	return status;
+	return converse(cli, sandbox, &request, err);
 }
 
 int cli_exec(struct cli *cli)
 {
 	return call_verb(cli, execute);
+}
+
+int cli_shell(struct cli *cli)
+{
+	return call_verb(cli, open_shell);
 }

@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "audit/dump.h"
@@ -22,6 +20,7 @@
 #include "cli/out.h"
 #include "cli/project.h"
 #include "cli/summary.h"
+#include "cli/tty.h"
 #include "cli/walls.h"
 #include "monitor/run.h"
 
@@ -41,28 +40,9 @@ static int inside_cwd(const struct plan *plan, const char *cwd, char *ret_path, 
 		       : -ENAMETOOLONG;
 }
 
-static bool wants_tty(const struct cli_options *options)
-{
-	if (options->tty && str_is(options->tty, "always"))
-		return true;
-	if ((options->tty && str_is(options->tty, "never")) || options->stdin_file ||
-	    options->result || options->json)
-		return false;
-	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO);
-}
-
-/* Descriptor `fd`, or -1 where the caller closed it: main() filled its number with what fails. */
-static int unless_closed(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-	int wrong = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
-
-	return flags < 0 || (flags & O_ACCMODE) == wrong ? -1 : fd;
-}
-
 static int open_stdin(const struct cli_options *options, int *ret_fd, struct csn_error *err)
 {
-	int fd = unless_closed(STDIN_FILENO);
+	int fd = tty_unless_closed(STDIN_FILENO);
 
 	if (options->stdin_file) {
 		fd = open(options->stdin_file, O_RDONLY | O_CLOEXEC);
@@ -72,31 +52,6 @@ static int open_stdin(const struct cli_options *options, int *ret_fd, struct csn
 	}
 	*ret_fd = fd;
 	return 0;
-}
-
-/* The terminal's keys go to the command's own terminal, uninterpreted. */
-struct raw_tty {
-	int fd; /* -1: none */
-	struct termios saved;
-};
-
-static void raw_tty_enter(struct raw_tty *tty, int fd)
-{
-	struct termios raw;
-
-	tty->fd = -1;
-	if (fd < 0 || tcgetattr(fd, &tty->saved) < 0)
-		return;
-	raw = tty->saved;
-	cfmakeraw(&raw);
-	if (tcsetattr(fd, TCSANOW, &raw) == 0)
-		tty->fd = fd;
-}
-
-static void raw_tty_leave(const struct raw_tty *tty)
-{
-	if (tty->fd >= 0)
-		tcsetattr(tty->fd, TCSADRAIN, &tty->saved);
 }
 
 static const char *result_path(const struct cli_options *options)
@@ -151,25 +106,25 @@ static int execute(const struct cli *cli, const struct plan *plan, const char *c
 		.cwd = cwd,
 		.host_cwd = policy->project.cwd,
 		.caller_env = (const char *const *)environ,
-		.stdout_fd = is_piped ? -1 : unless_closed(STDOUT_FILENO),
-		.stderr_fd = is_piped ? -1 : unless_closed(STDERR_FILENO),
+		.stdout_fd = is_piped ? -1 : tty_unless_closed(STDOUT_FILENO),
+		.stderr_fd = is_piped ? -1 : tty_unless_closed(STDERR_FILENO),
 		.tty_fd = -1,
 		.run_root = cli->options.no_record ? NULL : policy->project.run_root,
 		.hidden_root = policy->project.run_root,
 		.tags = cli->options.tags.items,
 	};
 	struct run_outcome outcome;
-	struct raw_tty tty = { .fd = -1 };
+	struct tty tty = { .fd = -1 };
 	int r = open_stdin(&cli->options, &setup.stdin_fd, err);
 
 	if (r < 0)
 		return r;
-	if (wants_tty(&cli->options)) {
+	if (tty_is_wanted(&cli->options)) {
 		setup.tty_fd = STDIN_FILENO;
-		raw_tty_enter(&tty, STDIN_FILENO);
+		tty_enter(&tty, STDIN_FILENO);
 	}
 	r = run_execute(&setup, &outcome);
-	raw_tty_leave(&tty);
+	tty_leave(&tty);
 	if (r < 0)
 		return csn_fail(err, r, "result", "out of memory");
 	r = report(cli, &outcome);

@@ -295,7 +295,7 @@ unsigned call_wants(const struct call *call)
 		wants |= CALL_WATCH_INPUT;
 	if (call->ready && !call->is_ready_due && !call->is_mute)
 		wants |= CALL_WATCH_READY;
-	return wants;
+	return wants & ~call->reading; /* it may say "readable" of what is being read */
 }
 
 void call_is_due(struct call *call, unsigned watch)
@@ -538,9 +538,11 @@ static void feed(struct call *call)
 		return;
 	}
 	call->is_input_due = false; /* before it is asked: csn_input_ready() may come meanwhile */
+	call->reading = CALL_WATCH_INPUT;
 	pthread_mutex_unlock(&call->link->lock);
 	n = call->input(call->input_data, call->piece, want);
 	pthread_mutex_lock(&call->link->lock);
+	call->reading = 0;
 	if (n == CSN_INPUT_LATER)
 		return;
 	call->is_input_due |= call->input_fd < 0;
@@ -558,9 +560,11 @@ static void tell_ready(struct call *call)
 	int r;
 
 	call->is_ready_due = false;
+	call->reading = CALL_WATCH_READY;
 	pthread_mutex_unlock(&call->link->lock);
 	r = call->ready(call->ready_data);
 	pthread_mutex_lock(&call->link->lock);
+	call->reading = 0;
 	if (r != 0)
 		refuse(call);
 }

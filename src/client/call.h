@@ -56,14 +56,15 @@ struct call {
 	bool is_cancelled;    /* a cancel was sent, or the call will not be */
 	bool is_mute;         /* a callback refused: none is called again */
 	bool is_input_over;
-	bool is_input_due;      /* `input` is to be asked */
-	bool is_ready_due;      /* `ready` is to be told */
-	unsigned watched;       /* bits of enum call_watch: what the thread that reads sleeps on */
-	struct buf output;      /* 1 byte of stream, 4 of size, the bytes; and so on */
-	char *piece;            /* of input, FRAME_PIECE bytes; NULL: none yet */
-	int64_t window;         /* bytes that may still come */
-	int64_t used;           /* taken since the last grant */
-	int64_t input_window;   /* bytes that may still go */
+	bool is_input_due;    /* `input` is to be asked */
+	bool is_ready_due;    /* `ready` is to be told */
+	unsigned reading;     /* bits of enum call_watch: its own thread is about to empty these */
+	unsigned watched;     /* bits of enum call_watch: what the thread that reads sleeps on */
+	struct buf output;    /* 1 byte of stream, 4 of size, the bytes; and so on */
+	char *piece;          /* of input, FRAME_PIECE bytes; NULL: none yet */
+	int64_t window;       /* bytes that may still come */
+	int64_t used;         /* taken since the last grant */
+	int64_t input_window; /* bytes that may still go */
 	struct notice *notices; /* oldest first */
 	unsigned notice_count;
 	bool is_over;

@@ -132,12 +132,17 @@ static uint64_t look_at_calls(struct stay *stay, uint64_t now_ms)
 	return next;
 }
 
-/* Does a client wait for an answer: of an exec, of a `wait` for a detached one? */
+/* Does a client wait for an answer: of an exec, of a `wait` for a detached one? Who sits at a
+ * terminal does not wait: he is heard when he types, and when something is shown to him. */
 static bool has_waiting(const struct stay *stay)
 {
-	for (size_t i = 0; i < STAY_CALLS; i++)
-		if (stay->calls[i].client && !stay_call_is_quiet(&stay->calls[i]))
+	for (size_t i = 0; i < STAY_CALLS; i++) {
+		const struct stay_call *call = &stay->calls[i];
+
+		if (call->client && !stay_call_is_quiet(call) &&
+		    !(call->exec && call->exec->has_tty))
 			return true;
+	}
 	return false;
 }
 

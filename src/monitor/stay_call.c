@@ -219,6 +219,19 @@ int stay_call_new(struct stay *stay, struct stay_client *client, const struct te
 	return 0;
 }
 
+/* Bytes went through. A file of any size may take its time, as long as it moves; and who sits at a
+ * terminal is there while something is shown to him. */
+static void heard(struct stay *stay, struct stay_call *call)
+{
+	uint64_t now_ms = clock_now_ms();
+
+	if (call->exec && call->exec->has_tty)
+		stay->heard_ms = now_ms;
+	else if (!call->exec && !call->is_cancelled && call->end_at_ms != CLOCK_NEVER &&
+		 call->end_at_ms < now_ms + STAY_VERB_MS)
+		call->end_at_ms = now_ms + STAY_VERB_MS;
+}
+
 /* Input goes through as far as the agent opened its window; who sends more is not to be trusted
  * with our memory. */
 static int pass_data(struct stay *stay, struct stay_call *call, const struct term *items)
@@ -229,6 +242,7 @@ static int pass_data(struct stay *stay, struct stay_call *call, const struct ter
 	call->input_window -= (int64_t)size;
 	if (call->input_window < 0)
 		return -EBADMSG;
+	heard(stay, call);
 	if (call->work) /* none of them takes input */
 		return 0;
 	emit = channel_frame(&stay->run.channel);
@@ -411,6 +425,7 @@ static int on_data(struct stay *stay, const struct term *items, struct csn_error
 		size = stay_exec_take(stay, call, term_is_atom(&items[2], "stderr"), size);
 	if (size == 0)
 		return 0;
+	heard(stay, call);
 	if (!call->client) { /* nobody reads; what comes is not to stop the command's end */
 		open_window(stay, call, (int64_t)size);
 		return 0;

@@ -41,14 +41,22 @@ static bool has_name(const struct term *env, const char *item)
 	return false;
 }
 
-/* The sandbox's environment, and over it what this call sets. */
-static void emit_env(struct emit *emit, char *const *own, const struct term *env)
+/* The sandbox's environment, and over it what this call sets. On a terminal a program wants to know
+ * of which kind it is. */
+static void emit_env(struct emit *emit, char *const *own, const struct term *env, bool has_tty)
 {
 	uint32_t count = env ? (uint32_t)env->count / 2 : 0;
+	bool has_kind = !has_tty || has_name(env, "TERM");
 
-	for (char *const *item = own; *item; item++)
+	for (char *const *item = own; *item; item++) {
 		count += !has_name(env, *item);
-	emit_map(emit, count);
+		has_kind |= str_starts(*item, "TERM=");
+	}
+	emit_map(emit, count + !has_kind);
+	if (!has_kind) {
+		emit_text(emit, "TERM");
+		emit_text(emit, "xterm-256color");
+	}
 	for (char *const *item = own; *item; item++) {
 		size_t n = strcspn(*item, "=");
 
@@ -82,9 +90,15 @@ static int queue(struct stay *stay, const struct stay_call *call, const struct t
 		emit_term(&emit, value);
 	}
 	emit_atom(&emit, "env");
-	emit_env(&emit, stay->run.env, term_get(map, "env"));
+	emit_env(&emit, stay->run.env, term_get(map, "env"), is_true(map, "tty"));
 	run_emit_limits(&emit, &stay->run.plan->limits);
 	return channel_send(&stay->run.channel, &emit);
+}
+
+static bool is_name(const struct term *name, const char *text)
+{
+	return name->bytes.size == strlen(text) &&
+	       memcmp(name->bytes.data, text, name->bytes.size) == 0;
 }
 
 /* What a call's variables hold is as secret as what the sandbox was given. */
@@ -95,7 +109,8 @@ static void know_secrets(struct stay *stay, const struct term *env)
 	for (size_t i = 0; env && i < env->count / 2; i++) {
 		const struct term *n = &env->items[2 * i], *v = &env->items[2 * i + 1];
 
-		if (n->bytes.size >= sizeof name || v->bytes.size >= sizeof value)
+		if (n->bytes.size >= sizeof name || v->bytes.size >= sizeof value ||
+		    is_name(n, "TERM"))
 			continue;
 		snprintf(name, sizeof name, "%.*s", (int)n->bytes.size,
 			 (const char *)n->bytes.data);
@@ -105,11 +120,11 @@ static void know_secrets(struct stay *stay, const struct term *env)
 	}
 }
 
-/* The shorter of the call's own and the plan's. */
+/* The shorter of the call's own and the plan's, which has none for who sits at a terminal. */
 static uint64_t command_ms(const struct stay *stay, const struct term *map)
 {
 	const struct term *term = term_get(map, "timeout_ms");
-	uint64_t limit = stay->run.plan->limits.command_ms;
+	uint64_t limit = is_true(map, "tty") ? PLAN_UNLIMITED : stay->run.plan->limits.command_ms;
 
 	if (!term || term->integer == 0 || (uint64_t)term->integer > limit)
 		return limit;
@@ -126,6 +141,24 @@ static void on_fact(const struct fact *fact, void *data)
 	stay_tell_fact(exec, fact);
 }
 
+/* May a call set these? What a policy file passes on is whatever the caller's is, at each call; and
+ * the kind of a terminal is whoever's sits at it. */
+static bool may_set(const struct plan *plan, const struct term *map)
+{
+	const struct term *env = term_get(map, "env");
+
+	for (size_t i = 0; plan->policy_path && env && i < env->count / 2; i++) {
+		const struct term *name = &env->items[2 * i];
+		const char **at = plan->env_pass;
+
+		while (at && *at && !is_name(name, *at))
+			at++;
+		if ((!at || !*at) && !(is_true(map, "tty") && is_name(name, "TERM")))
+			return false;
+	}
+	return true;
+}
+
 int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term *map,
 		    struct csn_error *err)
 {
@@ -133,7 +166,7 @@ int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term
 	struct stay_exec *exec;
 	int r;
 
-	if (env && env->count > 0 && stay->run.plan->policy_path)
+	if (!may_set(stay->run.plan, map))
 		return csn_fail(err, -EPERM, "env",
 				"the policy file in force, %s, says what the environment is: add "
 				"the name to its env.pass or env.set",
@@ -148,6 +181,7 @@ int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term
 	exec->started_us = clock_now_us();
 	exec->kill_at_ms = CLOCK_NEVER;
 	exec->limit_ms = command_ms(stay, map);
+	exec->has_tty = is_true(map, "tty");
 	call->end_at_ms =
 		exec->limit_ms == PLAN_UNLIMITED ? CLOCK_NEVER : clock_now_ms() + exec->limit_ms;
 	violations_init(&exec->violations, stay->run.plan, on_fact, exec);

@@ -53,6 +53,7 @@ struct stay_exec {
 	uint64_t wall_us;  /* once it is over */
 	uint64_t bytes[2]; /* stdout (and a terminal's), stderr */
 	uint64_t cut_bytes;
+	bool has_tty; /* somebody may sit there: no command clock, and his silence is silence */
 	enum ending ending;
 	const char *clock; /* of a timeout */
 	uint64_t limit_ms; /* of its `command` clock */
