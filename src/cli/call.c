@@ -11,9 +11,14 @@
 
 int call_verb(const struct cli *cli, call_fn verb)
 {
+	return call_named(cli, cli->args[0], verb);
+}
+
+int call_named(const struct cli *cli, const char *name, call_fn verb)
+{
 	csn_error failure = { 0 };
 	struct csn_error err = { 0 };
-	csn_sandbox *sandbox = csn_attach(cli->args[0], &failure);
+	csn_sandbox *sandbox = csn_attach(name, &failure);
 	int status = sandbox ? verb(cli, sandbox, &failure) : -1;
 
 	csn_close(sandbox);

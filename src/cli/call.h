@@ -13,6 +13,8 @@ typedef int (*call_fn)(const struct cli *cli, csn_sandbox *sandbox, csn_error *e
 
 /* Joins the sandbox, calls, leaves; prints what failed. Returns the exit status. */
 int call_verb(const struct cli *cli, call_fn verb);
+/* The same where the name is not the first word. */
+int call_named(const struct cli *cli, const char *name, call_fn verb);
 
 /* -1 with a sentence about a flag. */
 __attribute__((format(printf, 2, 3))) int call_misuse(csn_error *err, const char *format, ...);

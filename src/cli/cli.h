@@ -210,6 +210,7 @@ int cli_up(struct cli *cli);
 int cli_monitor(struct cli *cli);
 int cli_exec(struct cli *cli);
 int cli_shell(struct cli *cli);
+int cli_cp(struct cli *cli);
 int cli_read(struct cli *cli);
 int cli_write(struct cli *cli);
 int cli_edit(struct cli *cli);

@@ -319,6 +319,19 @@ const struct cli_command cli_commands[] = {
 	  .min_args = 2,
 	  .max_args = 2,
 	  .run = cli_edit },
+	{ .name = "cp",
+	  .usage = "NAME:PATH HOST | HOST NAME:PATH",
+	  .summary = "copy files and folders between the host and a sandbox that stays",
+	  .text = "Onto a folder, it keeps its name; a file replaces a file, whole or not at all; "
+		  "folders are joined. Permissions are kept, set-id bits are not. Links are copied "
+		  "as links, and none is followed on the host, not even in HOST. A fifo, socket or "
+		  "device is skipped. Each thing that was left out is named on stderr, and the "
+		  "status is 1 then. A host's file with a colon in its name is ./NAME.",
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .min_args = 2,
+	  .max_args = 2,
+	  .offers = { OFFER_FILE, OFFER_FILE },
+	  .run = cli_cp },
 	{ .name = "glob",
 	  .usage = "NAME PATTERN",
 	  .summary = "paths that match, with ** and braces",

@@ -384,7 +384,7 @@ uint64_t stay_exec_clock(struct stay *stay, struct stay_call *call, uint64_t now
 
 		exec->clock = "command";
 		fact_timeout(&fact, exec->clock, exec->limit_ms);
-		if (exec->limit_ms < stay->run.plan->limits.command_ms)
+		if (exec->has_tty || exec->limit_ms < stay->run.plan->limits.command_ms)
 			fact_print(fact.rule, sizeof fact.rule, "timeout: %llums",
 				   (unsigned long long)exec->limit_ms);
 		violations_add(&exec->violations, &fact);
