@@ -141,8 +141,8 @@ def place(project):
 TIERS = {"local", "virtual", "auto", "balanced", "assisted", "strict"}
 LIMITS = {"command=", "budget=", "startup=", "idle=", "cpus=", "memory=", "processes=", "output=", "open_files=", "scratch="}
 WORDS = [
-    ("", {"run", "why", "doctor", "policy", "runs", "version", "help", "completion", "up", "exec", "read", "write", "edit", "glob",
-          "grep", "logs", "wait", "kill", "diff", "commit", "ps", "stats", "gc", "down", "monitor"}),
+    ("", {"run", "why", "doctor", "policy", "runs", "version", "help", "completion", "up", "exec", "read", "write", "edit", "glob", "cp", "shell",
+          "grep", "logs", "wait", "kill", "diff", "commit", "ps", "stats", "mount", "gc", "down", "monitor"}),
     ("policy ", {"init", "set", "check", "show", "explain", "trust"}),
     ("runs ", {"ls", "show", "verify", "diff", "commit", "rm", "gc"}),
     ("run --tier ", TIERS),
