@@ -1,5 +1,5 @@
 /*
- * caisson-agent: one epoll loop
+ * caisson-agent: one epoll loop. With --stdio nobody prepared it: alone.h.
  *
  *   0  frames from the monitor ─┐                    ┌─ stdin, stdout, stderr, pty of commands
  *   1  frames to the monitor  ◄─┴── epoll ── signalfd ┴─ SIGCHLD: reap whatever is ours
@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/alone.h"
 #include "agent/commands.h"
 #include "agent/exec.h"
 #include "agent/job.h"
@@ -248,11 +249,13 @@ static int setup(struct agent *agent)
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct agent agent = { 0 };
-	int r = setup(&agent);
+	int r = argc > 1 && strcmp(argv[1], "--stdio") == 0 ? alone_prepare() : 0;
 
+	if (r >= 0)
+		r = setup(&agent);
 	if (r >= 0)
 		r = loop(&agent);
 	if (!agent.is_pid_1) /* a namespace dies with its pid 1 */

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/command/command.h"
 #include "backend/landlock/landlock.h"
 #include "backend/local/local.h"
 #include "backend/process/process.h"
@@ -20,7 +21,7 @@
 #include "os/sys.h"
 
 const struct backend *const backends[] = { &process_backend, &landlock_backend, &local_backend,
-					   NULL };
+					   &command_backend, NULL };
 
 const struct backend *backend_find(const char *name)
 {
@@ -67,22 +68,32 @@ static const char *named_by(const struct plan *plan, char ret_text[SAID_TEXT])
 static int try_backend(const struct plan *plan, const struct backend *backend,
 		       struct backend_report *ret_report, struct csn_error *err)
 {
-	uint64_t missing;
+	/* A controller of ours holds what runs here; who declares a wall declares that too. */
+	uint64_t elsewhere = backend->declare ? 0 : by_controller, missing;
 	char names[160];
 
 	backend->probe(ret_report);
+	if (backend->declare) {
+		int r = backend->declare(plan, ret_report, err);
+
+		if (r < 0)
+			return r;
+	}
 	if (!ret_report->is_usable)
 		return csn_fail(err, -ENOTSUP, "backend",
 				"%s: the %s wall cannot be had here: %s. %s", unavailable(plan),
 				backend->name, ret_report->cause, ret_report->fix);
-	missing = plan->required & ~ret_report->enforces & ~by_controller;
+	missing = plan->required & ~ret_report->enforces & ~elsewhere;
 	if (missing == 0)
 		return 0;
 	name_missing(missing, names, sizeof names);
 	return csn_fail(err, -ENOTSUP, "backend",
 			"%s: the %s wall does not enforce: %s. Leave out what needs it, or take "
-			"another wall: `caisson doctor -v` says what each enforces",
-			unavailable(plan), backend->name, names);
+			"another wall: %s",
+			unavailable(plan), backend->name, names,
+			backend->declare ? "command.enforces in the policy file is its author's "
+					   "word for what it does"
+					 : "`caisson doctor -v` says what each enforces");
 }
 
 static int choose_named(const struct plan *plan, const struct backend **ret_backend,
@@ -132,6 +143,8 @@ static int check_plan(const struct plan *plan, struct csn_error *err)
 /* May "any" take this wall for this tier? landlock serves tier auto only, local only itself. */
 static bool is_candidate(const struct plan *plan, const struct backend *backend)
 {
+	if (backend->declare)
+		return false;
 	if (plan->tier == TIER_LOCAL || backend->tier == TIER_LOCAL)
 		return plan->tier == backend->tier;
 	return backend->tier >= plan->tier;
@@ -196,6 +209,7 @@ void wall_done(struct wall *wall)
 	wall->stream = fd_close(wall->stream);
 	wall->listeners = fd_close(wall->listeners);
 	wall->failure = fd_close(wall->failure);
+	wall->complaints = fd_close(wall->complaints);
 	wall->life = fd_close(wall->life);
 	wall->skeleton = fd_close(wall->skeleton);
 }

@@ -34,6 +34,7 @@ struct wall {
 		   */
 	int failure;      /* a struct csn_error arrives here when a lockdown step fails, end of file
 			     otherwise */
+	int complaints;   /* a file that takes its program's stderr, up to a bound; -1: none */
 	int skeleton;     /* holds the lock of what the root is a view of; -1: none */
 	uid_t kernel_uid; /* the uid behind the sandbox, as the host sees it */
 	uint64_t enforces;
@@ -44,7 +45,7 @@ struct wall {
 	(struct wall)                                                                             \
 	{                                                                                         \
 		.pid = -1, .pidfd = -1, .stream = -1, .listeners = -1, .life = -1, .failure = -1, \
-		.skeleton = -1                                                                    \
+		.complaints = -1, .skeleton = -1                                                  \
 	}
 
 struct backend_start {
@@ -56,6 +57,7 @@ struct backend_start {
 	const char *scratch_dir; /* host folder for scratch where the wall has no view of its own */
 	const char *run_root;    /* absolute; where walls may keep what many runs share, NULL */
 	const char *cow_dir;     /* absolute host folder for upper/ and work/, NULL without cow */
+	const char *agent_dir;   /* absolute host folder of the agent's file; NULL: unknown */
 	int agent_fd;            /* the agent's executable, opened O_RDONLY|O_CLOEXEC */
 	int search_fd;           /* that of its searches; -1: none */
 	unsigned own_processes;  /* of ours inside, beside the commands: they count too */
@@ -82,6 +84,10 @@ struct backend {
 	bool has_view;     /* paths inside are its own; false: they are the host's */
 	bool is_contained; /* the end of its first process ends every other */
 	void (*probe)(struct backend_report *ret_report);
+	/* For a wall that the plan itself describes, and `any` never takes: what it enforces is
+	 * what the plan says it does. 0, or -ENOTSUP with a sentence; NULL: probe() knows. */
+	int (*declare)(const struct plan *plan, struct backend_report *ret_report,
+		       struct csn_error *err);
 	/* Tries what probe() only reads: asked before a weaker wall of the same tier is taken, and
 	 * by doctor. 0 or -errno; NULL: nothing to try. */
 	int (*attempt)(void);

@@ -20,9 +20,9 @@ static const struct cli_flag sandbox_flags[] = {
 	  "at least this wall: local, auto, balanced; not available yet: virtual, assisted, strict",
 	  CLI_TEXT, TO(tier), .offer = OFFER_TIER },
 	{ "backend", 0, "NAME",
-	  "exactly this wall, else the variable CAISSON_BACKEND's: process, landlock, local, or "
-	  "any; not available yet: virtual, "
-	  "docker, podman, oci, gvisor, firecracker, qemu, kubernetes, command",
+	  "exactly this wall, else the variable CAISSON_BACKEND's: process, landlock, local, "
+	  "command (where a policy file describes it), or any; not available yet: virtual, docker, "
+	  "podman, oci, gvisor, firecracker, qemu, kubernetes",
 	  CLI_TEXT, TO(backend), .offer = OFFER_BACKEND },
 	{ "workspace", 'w', "PATH[:ro|rw|cow]",
 	  "the folder to work in; default: the project here, read-only", CLI_TEXT, TO(workspace),

@@ -322,6 +322,39 @@ static int arrange_fds(struct launch *launch, struct csn_error *err)
 	return 0;
 }
 
+/* A program of the host's gets what a program expects: three streams and nothing else. */
+static int arrange_streams(struct launch *launch, struct csn_error *err)
+{
+	enum { FAILURE = STDERR_FILENO + 1, COUNT };
+	const int from[COUNT] = { launch->stream_fd, launch->stream_fd, launch->stderr_fd,
+				  launch->error_fd };
+	int kept[COUNT];
+
+	for (int i = 0; i < COUNT; i++)
+		kept[i] = keep(from[i]);
+	for (int i = 0; i < COUNT; i++)
+		if (kept[i] < 0 || dup3(kept[i], i, i == FAILURE ? O_CLOEXEC : 0) < 0)
+			return csn_fail(err, -errno, "fds", "cannot arrange descriptors: %m");
+	launch->error_fd = FAILURE;
+	if (sys_close_from(COUNT) < 0)
+		return csn_fail(err, -EIO, "fds", "cannot close inherited descriptors");
+	return 0;
+}
+
+/* What the monitor does with signals is not what a program expects. */
+static int usual_signals(struct launch *launch, struct csn_error *err)
+{
+	sigset_t none;
+
+	(void)launch;
+	sigemptyset(&none);
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
+	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return csn_fail(err, -errno, "signals", "cannot unblock signals: %m");
+	return 0;
+}
+
 static int apply_base(struct launch *launch, struct csn_error *err)
 {
 	const struct sock_fprog *program = profile_program("base");
@@ -395,6 +428,19 @@ const struct launch_step launch_local_steps[] = {
 };
 /* clang-format on */
 
+/* clang-format off */
+const struct launch_step launch_command_steps[] = {
+	{ "life",	  check_monitor,   "nothing that follows may outlive the monitor" },
+	{ "session",	  own_session,	   "no controlling terminal of the caller's is kept" },
+	{ "groups",	  enter_groups,	   "before anything is allocated on the sandbox's account" },
+	{ "limits",	  set_limits,	   "core dumps" },
+	{ "workdir",	  go_to_workdir,   "not the caller's" },
+	{ "signals",	  usual_signals,   "the program's own from here on" },
+	{ "fds",	  arrange_streams, "last: only execve of the program follows" },
+	{ 0 },
+};
+/* clang-format on */
+
 struct launch *launch_new(void)
 {
 	struct launch *launch = malloc(sizeof *launch);
@@ -402,7 +448,7 @@ struct launch *launch_new(void)
 	if (!launch)
 		return NULL;
 	memset(launch, 0, offsetof(struct launch, rootfs));
-	launch->search_fd = -1;
+	launch->search_fd = launch->stderr_fd = -1;
 	rootfs_init(&launch->rootfs, 0);
 	return launch;
 }
@@ -439,7 +485,10 @@ _Noreturn void launch_run(struct launch *launch, const struct launch_step *steps
 
 	for (; r >= 0 && steps->name; steps++)
 		r = steps->run(launch, &err);
-	if (r >= 0) {
+	if (r >= 0 && launch->program) {
+		execve(launch->program, launch->agent_argv, launch->env);
+		csn_fail(&err, -errno, "program", "cannot execute %s: %m", launch->program);
+	} else if (r >= 0) {
 		syscall(SYS_execveat, launch->agent_fd, "", launch->agent_argv, no_env,
 			AT_EMPTY_PATH);
 		csn_fail(&err, -errno, "agent", "cannot execute the agent: %m");

@@ -46,6 +46,9 @@ struct launch {
 	unsigned cpu_first;  /* and from which on, of the allowed ones, modulo their number */
 	const char *workdir; /* agent's own working directory */
 	char *const *agent_argv;
+	const char *program; /* of the host's, executed instead of the agent; NULL */
+	char *const *env;    /* its environment; the agent has none */
+	int stderr_fd;       /* its complaints; -1: nowhere */
 	int agent_enter[AGENT_FD_ENTER_COUNT]; /* files of the agent's control groups, -1: none */
 	int cmd_enter[AGENT_FD_ENTER_COUNT];   /* the same of the commands' */
 	bool has_tty;                          /* make a terminal before files are restricted */
@@ -71,7 +74,8 @@ struct launch_step {
 /* The tables, one a wall, in order; each ends with a NULL name. */
 extern const struct launch_step launch_process_steps[];
 extern const struct launch_step launch_landlock_steps[];
-extern const struct launch_step launch_local_steps[]; /* no wall: clocks and caps only */
+extern const struct launch_step launch_local_steps[];   /* no wall: clocks and caps only */
+extern const struct launch_step launch_command_steps[]; /* `program`, which is the wall */
 
 /* An empty one, for free(); NULL: no memory. Its long lists are not cleared: 48 KiB, of which a
  * launch uses two, would be a dozen page faults. */

@@ -101,3 +101,20 @@ int agent_file_open(const char *name, int *ret_fd, struct csn_error *err)
 	*ret_fd = fd_take(&fd);
 	return 0;
 }
+
+bool agent_file_folder(const char *name, char *ret_path)
+{
+	_cleanup_fd_ int fd = open_beside_us(name);
+	char link[64];
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	n = readlink(link, ret_path, PATH_MAX - 1);
+	if (n <= 0)
+		return false;
+	ret_path[n] = 0;
+	*strrchr(ret_path, '/') = 0;
+	return true;
+}

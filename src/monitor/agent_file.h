@@ -3,6 +3,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
 /*
@@ -11,3 +13,6 @@
  * could write that file (a build tree, rootless). 0 or -errno with a sentence.
  */
 int agent_file_open(const char *name, int *ret_fd, struct csn_error *err);
+
+/* The folder of that file, absolute, to `ret_path` (PATH_MAX bytes); false where it is missing. */
+bool agent_file_folder(const char *name, char *ret_path);

@@ -17,11 +17,11 @@
 #include "os/pass.h"
 #include "os/sys.h"
 
-enum { KILL_MS = 2000, REMOVE_MS = 2000, WALL_MS = 2000, LOCK_MS = 1000 };
+enum { KILL_MS = 2000, REMOVE_MS = 2000, WALL_MS = 2000, SWEEP_MS = 1000, LOCK_MS = 1000 };
 
 bool cleaner_is_needed(const struct cleaner_work *work)
 {
-	return work->probe || work->scratch_dir ||
+	return work->probe || work->scratch_dir || work->has_program ||
 	       (work->protect && work->protect->placeholder_count);
 }
 
@@ -62,11 +62,11 @@ static void let_go(int socket)
 	prctl(PR_SET_NAME, "caisson-cleaner", 0, 0, 0);
 }
 
-static void end_wall(int pidfd)
+static void end_wall(int pidfd, bool is_patient)
 {
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 
-	if (pidfd < 0)
+	if (pidfd < 0 || (is_patient && poll(&end, 1, SWEEP_MS) > 0))
 		return;
 	sys_pidfd_signal(pidfd, SIGKILL);
 	poll(&end, 1, WALL_MS);
@@ -75,6 +75,7 @@ static void end_wall(int pidfd)
 _Noreturn static void wait_and_clean(const struct cleaner_work *work, int socket)
 {
 	int wall_pidfd = -1, fd;
+	bool is_patient = false;
 	char byte = 0;
 
 	let_go(socket);
@@ -82,8 +83,9 @@ _Noreturn static void wait_and_clean(const struct cleaner_work *work, int socket
 		if (byte == 'd')
 			_exit(0);
 		wall_pidfd = fd;
+		is_patient = byte == 'p';
 	}
-	end_wall(wall_pidfd);
+	end_wall(wall_pidfd, is_patient);
 	if (work->probe)
 		limits_remove(work->probe, work->id, REMOVE_MS);
 	clean_files(work, LOCK_MS);
@@ -113,11 +115,11 @@ int cleaner_start(const struct cleaner_work *work, struct cleaner *ret_cleaner)
 	return 0;
 }
 
-void cleaner_watch(const struct cleaner *cleaner, int pidfd)
+void cleaner_watch(const struct cleaner *cleaner, int pidfd, bool is_patient)
 {
 	/* Without it the cleaner still works, by groups, and by the wall's own end. */
 	if (cleaner->pid >= 0 && pidfd >= 0)
-		pass_send(cleaner->socket, 'w', pidfd);
+		pass_send(cleaner->socket, is_patient ? 'p' : 'w', pidfd);
 }
 
 void cleaner_stop(struct cleaner *cleaner)

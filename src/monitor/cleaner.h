@@ -28,6 +28,7 @@ struct cleaner_work {
 	struct protect *protect;          /* whose placeholders; NULL: none */
 	const char *scratch_dir;          /* "/tmp/caisson-…", NULL */
 	struct pending *pending;          /* NULL: no note */
+	bool has_program;                 /* a program of the host's is the wall */
 };
 
 struct cleaner {
@@ -47,9 +48,10 @@ bool cleaner_is_needed(const struct cleaner_work *work);
 /* Forks it. 0 or -errno. Call it before anything of its work is made. */
 int cleaner_start(const struct cleaner_work *work, struct cleaner *ret_cleaner);
 
-/* The wall is up: `pidfd` is its first process, whose end is that of every other. Until it has
- * ended nothing is removed, because what it must not write would be unprotected. */
-void cleaner_watch(const struct cleaner *cleaner, int pidfd);
+/* The wall is up: `pidfd` is its first process. Until it has ended nothing is removed, because
+ * what it must not write would be unprotected. Its end is that of every other, or it is given the
+ * time to end by itself what it started (`is_patient`). */
+void cleaner_watch(const struct cleaner *cleaner, int pidfd, bool is_patient);
 
 /* Does the work here, the end of a run whose monitor lives; `group` is what it made, or NULL. */
 void cleaner_clean(const struct cleaner_work *work, const struct cgroup *group);

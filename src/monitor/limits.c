@@ -275,6 +275,8 @@ void limits_watch(struct limits *limits, pid_t pid, const char *scratch_dir)
 	char path[64];
 	struct stat st;
 
+	if (limits->is_elsewhere)
+		return;
 	snprintf(path, sizeof path, "/proc/%d/root/dev/shm", (int)pid);
 	limits->is_scratch_sized = !scratch_dir;
 	limits->files.has_ipc = !scratch_dir; /* a view of its own comes with namespaces */
@@ -423,6 +425,8 @@ static void look_at_processes(struct limits *limits, struct violations *violatio
 enum limits_state limits_tick(struct limits *limits, pid_t pid, uint64_t now_ms,
 			      struct violations *violations)
 {
+	if (limits->is_elsewhere)
+		limits->next_tick_ms = CLOCK_NEVER;
 	if (now_ms < limits->next_tick_ms)
 		return LIMITS_FINE;
 	limits->next_tick_ms = now_ms + LIMITS_TICK_MS;
@@ -450,7 +454,7 @@ enum limits_state limits_finish(struct limits *limits, uint64_t max_rss,
 	struct cgroup_usage *usage = &limits->usage;
 
 	look_at_scratch(limits, violations);
-	if (!has(limits, CGROUP_MEMORY))
+	if (!limits->is_elsewhere && !has(limits, CGROUP_MEMORY))
 		judge_peak(limits, max_rss, violations);
 	if (!limits->has_group || cgroup_read(&limits->group, usage) < 0)
 		return LIMITS_FINE;

@@ -19,6 +19,7 @@
 enum { LIMITS_TICK_MS = 50 };
 
 struct limits {
+	bool is_elsewhere;       /* what runs may be on another machine: nothing is looked at */
 	const struct plan *plan; /* borrowed */
 	struct cgroup_probe probe;
 	struct cgroup group;

@@ -147,7 +147,7 @@ static int prepare_view(struct run *run)
 
 	if (r >= 0)
 		r = hide_run_root(run);
-	if (r >= 0 && run->plan->toolchains_auto)
+	if (r >= 0 && run->plan->toolchains_auto && !run_is_declared(run))
 		r = toolchain_find(&request, &run->arena, &toolchain);
 	if (r < 0)
 		return r;
@@ -185,9 +185,15 @@ static int show_host(struct run *run)
 	run->violations.plan = run->plan;
 	run->limits.plan = run->plan;
 	run->cwd = run->setup->host_cwd;
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-		return csn_fail(&run->error, -errno, "start", "cannot adopt orphans: %m");
 	return 0;
+}
+
+/* What outlives the first process of a wall that does not end with it becomes ours to end. */
+static int adopt_orphans(struct run *run)
+{
+	if (run->backend->is_contained || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+		return 0;
+	return csn_fail(&run->error, -errno, "start", "cannot adopt orphans: %m");
 }
 
 /* A wall without mounts cannot protect names. The policy file in force is one too many: found by
@@ -196,6 +202,8 @@ static int find_names(struct run *run)
 {
 	const struct plan *plan = run->plan;
 
+	if (run_is_declared(run))
+		return 0; /* it mounts nothing of ours over them */
 	if (run->backend->has_view)
 		return protect_look(plan, &run->arena, &run->protect, &run->error);
 	if (run->backend->tier != TIER_LOCAL && plan->workspace.access == ACCESS_RW &&
@@ -237,6 +245,7 @@ static int start_cleaner(struct run *run, const struct cgroup_probe *probe)
 		.protect = &run->protect,
 		.scratch_dir = run->scratch_dir[0] ? run->scratch_dir : NULL,
 		.pending = &run->pending,
+		.has_program = run_is_declared(run),
 	};
 	if (!cleaner_is_needed(&run->work))
 		return 0;
@@ -316,9 +325,12 @@ static int prepare(struct run *run)
 	if (r >= 0 && !run->backend->has_view)
 		r = show_host(run);
 	if (r >= 0)
+		r = adopt_orphans(run);
+	if (r >= 0)
 		r = prepare_view(run);
 	if (r >= 0)
 		r = make_traces(run);
+	run->limits.is_elsewhere = run_is_declared(run);
 	mark(run, PHASE_PREPARED);
 	return r;
 }
@@ -372,6 +384,7 @@ static int start_wall(struct run *run)
 		.has_tty = run->setup->tty_fd >= 0,
 	};
 	bool stays = !run->setup->argv && !run->setup->text;
+	char agent_dir[PATH_MAX];
 	_cleanup_fd_ int agent_fd = -1, search_fd = -1;
 	int r = agent_file_open("caisson-agent", &agent_fd, &run->error);
 
@@ -383,12 +396,14 @@ static int start_wall(struct run *run)
 		return r;
 	how.agent_fd = agent_fd;
 	how.search_fd = search_fd;
+	if (run_is_declared(run) && agent_file_folder("caisson-agent", agent_dir))
+		how.agent_dir = agent_dir;
 	how.own_processes = stays ? 2 + STAY_KEEPERS : 2; /* agent and helper; a keeper each call */
 	how.clone_group = limits_clone_fd(&run->limits);
 	limits_enter_fds(&run->limits, how.agent_enter, how.cmd_enter);
 	r = run->backend->start(run->plan, &how, &run->wall, &run->error);
-	if (r >= 0 && run->backend->is_contained)
-		cleaner_watch(&run->cleaner, run->wall.pidfd);
+	if (r >= 0 && (run->backend->is_contained || run_is_declared(run)))
+		cleaner_watch(&run->cleaner, run->wall.pidfd, !run->backend->is_contained);
 	run->channel.fd = run->wall.stream;
 	mark(run, PHASE_CLONED);
 	return r;
@@ -416,6 +431,12 @@ static void settle_ending(struct run *run)
 	}
 	if (!run->error.code && (run->ending == END_LOST || run->ending == END_START_FAILED))
 		csn_fail(&run->error, -EPIPE, "sandbox", "the sandbox ended without a word");
+	if (run->complaint[0] && (run->ending == END_LOST || run->ending == END_START_FAILED)) {
+		size_t n = strlen(run->error.text);
+
+		snprintf(run->error.text + n, sizeof run->error.text - n, "; it said: %s",
+			 run->complaint);
+	}
 	if (run->ending == END_START_FAILED && !run->exec_error[0])
 		run->exit_code = 125;
 }

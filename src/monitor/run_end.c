@@ -5,8 +5,10 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -193,6 +195,24 @@ static void take_usage(struct run *run, const struct rusage *usage)
 	run->phase_us[PHASE_END] = run_elapsed_us(run, clock_now_us());
 }
 
+/* Anybody's text: fact_text() takes its control characters, and what is too long goes. */
+static void take_complaint(struct run *run)
+{
+	char last[4096];
+	off_t end = run->wall.complaints < 0 ? 0 : lseek(run->wall.complaints, 0, SEEK_CUR);
+	off_t from = end > (off_t)sizeof last ? end - (off_t)sizeof last : 0;
+	ssize_t size = end > 0 ? pread(run->wall.complaints, last, (size_t)(end - from), from) : 0;
+	ssize_t start;
+
+	while (size > 0 && strchr("\n\r ", last[size - 1]))
+		size--;
+	for (start = size; start > 0 && last[start - 1] != '\n';)
+		start--;
+	if (size > start)
+		fact_text(run->complaint, sizeof run->complaint, last + start,
+			  (size_t)(size - start));
+}
+
 void run_destroy(struct run *run)
 {
 	run_kill(run);
@@ -207,5 +227,6 @@ void run_destroy(struct run *run)
 		run->wall.pid = -1;
 		run->wall.pidfd = fd_close(run->wall.pidfd);
 	}
+	take_complaint(run);
 	wall_done(&run->wall);
 }

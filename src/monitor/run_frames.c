@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "monitor/run_private.h"
+#include "monitor/told.h"
 #include "os/agent_fds.h"
 #include "os/sys.h"
 #include "wire/frame.h"
@@ -392,15 +393,18 @@ static int on_ignored(struct run *run, const struct term *items, struct csn_erro
 	return 0;
 }
 
+static int on_fact(struct run *run, const struct term *items, struct csn_error *err)
+{
+	(void)err;
+	told_fact(run, &items[1], &run->violations);
+	return 0;
+}
+
 typedef int (*frame_handler)(struct run *run, const struct term *items, struct csn_error *err);
 
 static const frame_handler handlers[] = {
-	[FRAME_READY] = on_ready,
-	[FRAME_REPLY] = on_reply,
-	[FRAME_FAILED] = on_failed,
-	[FRAME_DATA_OUT] = on_data,
-	[FRAME_WINDOW_OUT] = on_window,
-	[FRAME_FACT] = on_ignored, /* our agent sends none: what it saw is not ours to believe */
+	[FRAME_READY] = on_ready,   [FRAME_REPLY] = on_reply,       [FRAME_FAILED] = on_failed,
+	[FRAME_DATA_OUT] = on_data, [FRAME_WINDOW_OUT] = on_window, [FRAME_FACT] = on_fact,
 	[FRAME_BYE] = on_ignored,
 };
 

@@ -17,6 +17,14 @@
 #include "base/str.h"
 #include "monitor/run_private.h"
 
+/* Told by the program that is the wall, or by nobody. */
+static const char *why_not_told(const struct run *run, enum fact_event event)
+{
+	return plan_has((const char *const *)run->plan->command_observes, fact_event_name(event))
+		       ? NULL
+		       : "the program of this wall does not tell (command.observes)";
+}
+
 static const char *why_no_attempts(const struct run *run)
 {
 	if (run->has_listener)
@@ -111,7 +119,9 @@ static void put_observed(const struct run *run, json_t *result)
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		const char *name = fact_event_name(kinds[i].event);
-		const char *why = kinds[i].why_not(run);
+		bool is_told = run_is_declared(run) && kinds[i].why_not != always;
+		const char *why =
+			is_told ? why_not_told(run, kinds[i].event) : kinds[i].why_not(run);
 
 		json_array_append_new(why ? not_observed : observed, json_string(name));
 		if (why)
@@ -167,6 +177,34 @@ static void add_view_gaps(const struct run *run, json_t *list)
 			"everybody may");
 }
 
+/* What somebody asked for and the program's author does not promise. */
+static void add_declared_gaps(const struct run *run, json_t *list)
+{
+	static const struct {
+		const char *key;
+		uint64_t features; /* any of them; 0: none there could be */
+	} keys[] = {
+		{ "workspace.hide", FEATURE_FS_HIDE },
+		{ "workspace.protect", FEATURE_FS_PROTECT },
+		{ "workspace.mode", FEATURE_FS_WRITE },
+		{ "workspace.path", 0 },
+		{ "mounts", 0 },
+		{ "scratch.at", 0 },
+		{ "scratch.size", FEATURE_SCRATCH },
+		{ "network.mode", FEATURE_NET_NONE | FEATURE_NET_LOOPBACK },
+		{ "limits.memory", FEATURE_MEMORY },
+		{ "limits.processes", FEATURE_PROCESSES },
+		{ "limits.cpus", FEATURE_CPU },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (is_said(run->plan, keys[i].key) && !(run->report.enforces & keys[i].features))
+			add_gap(list, keys[i].key,
+				keys[i].features ? "command.enforces does not promise it"
+						 : "what stands where is the business of the "
+						   "wall's program");
+}
+
 static bool has_variable(const struct run *run, const char *start)
 {
 	for (char **item = run->env; *item; item++)
@@ -193,7 +231,10 @@ static json_t *no_effect(const struct run *run)
 		add_gap(list, "env.git_identity",
 			"git's configuration names no address for you: git config --global "
 			"user.email");
-	add_view_gaps(run, list);
+	if (run_is_declared(run))
+		add_declared_gaps(run, list);
+	else
+		add_view_gaps(run, list);
 	return list;
 }
 
@@ -202,10 +243,11 @@ static json_t *not_protected(const struct run *run)
 {
 	const struct plan_workspace *workspace = &run->plan->workspace;
 	const char *const *names = run->protect.not_enforced;
+	bool has_none = run_is_declared(run) ? !(run->report.enforces & FEATURE_FS_PROTECT)
+					     : run->backend && !run->backend->has_view;
 	json_t *list = json_array();
 
-	if (run->backend && !run->backend->has_view && workspace->host &&
-	    workspace->access == ACCESS_RW)
+	if (has_none && workspace->host && workspace->access == ACCESS_RW)
 		names = (const char *const *)workspace->protect;
 	for (; names && *names; names++)
 		json_array_append_new(list, redact_text(NULL, *names, strlen(*names)));
@@ -220,6 +262,24 @@ static void replace_text(json_t *object, const char *key, const char *old, const
 		json_object_set_new(object, key, json_string(now));
 }
 
+static void declare_means(const struct run *run, json_t *means)
+{
+	static const struct {
+		const char *name;
+		uint64_t feature;
+	} rows[] = {
+		{ "memory", FEATURE_MEMORY },
+		{ "processes", FEATURE_PROCESSES },
+		{ "cpus", FEATURE_CPU },
+		{ "scratch", FEATURE_SCRATCH },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		json_object_set_new(
+			means, rows[i].name,
+			json_string(run->report.enforces & rows[i].feature ? "declared" : "none"));
+}
+
 /*
  * The means as limits_means() names them suppose a wall with a view and ids of its own. Without,
  * scratch has no size, processes may have no rlimit, and no wall means no affinity.
@@ -229,6 +289,8 @@ static void correct_means(const struct run *run, json_t *result)
 	json_t *means = json_object_get(json_object_get(result, "limits"), "means");
 	bool is_local = run->backend && run->backend->tier == TIER_LOCAL;
 
+	if (run_is_declared(run))
+		declare_means(run, means);
 	if (!run->backend || run->backend->has_view)
 		return;
 	json_object_set_new(means, "scratch", json_string("none"));
@@ -261,7 +323,8 @@ void run_note_strict(struct run *run)
 void run_gaps(const struct run *run, json_t *result)
 {
 	correct_means(run, result);
-	if (run->backend && run->backend->tier == TIER_LOCAL)
+	if ((run->backend && run->backend->tier == TIER_LOCAL) ||
+	    (run_is_declared(run) && !(run->report.enforces & FEATURE_FS_HIDE)))
 		json_object_set_new(result, "hidden", json_array());
 	put_observed(run, result);
 	json_object_set_new(result, "no_effect", no_effect(run));

@@ -104,6 +104,7 @@ struct run {
 	int signal;    /* 0: null */
 	char exec_error[32];
 	char exec_stage[32];
+	char complaint[200]; /* the last line of a `command` wall's stderr */
 	uint64_t cpu_us;
 	uint64_t max_rss;
 };
@@ -205,6 +206,18 @@ void run_gaps(const struct run *run, json_t *result);
 
 /* No wall could be chosen, as run->error says: where strict was asked for that is a fact. */
 void run_note_strict(struct run *run);
+
+/* Is the wall a program of somebody's, which does what its author says and shows us nothing? */
+static inline bool run_is_declared(const struct run *run)
+{
+	return run->backend && run->backend->declare;
+}
+
+/* What holds this run: the wall's own bits, and those of controllers where they hold what runs. */
+static inline uint64_t run_enforces(const struct run *run)
+{
+	return run->report.enforces | (run_is_declared(run) ? 0 : limits_enforces(&run->limits));
+}
 
 static inline uint64_t run_elapsed_us(const struct run *run, uint64_t now_us)
 {

@@ -174,8 +174,7 @@ json_t *run_result(struct run *run)
 	json_object_set_new(result, "termination", termination_json(run));
 	json_object_set_new(result, "usage", usage_json(run));
 	json_object_set_new(result, "violations", violations_json(&run->violations, run->redactor));
-	json_object_set_new(result, "enforced",
-			    features_json(run->report.enforces | limits_enforces(&run->limits)));
+	json_object_set_new(result, "enforced", features_json(run_enforces(run)));
 	json_object_set_new(result, "limits", limits_json(run));
 	json_object_set_new(result, "mounts", mounts_json(plan));
 	json_object_set_new(result, "hide", texts((const char *const *)plan->workspace.hide));

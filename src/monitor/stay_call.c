@@ -10,6 +10,7 @@
 #include "base/errno_name.h"
 #include "base/str.h"
 #include "monitor/stay_verbs.h"
+#include "monitor/told.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -459,9 +460,25 @@ static int on_window(struct stay *stay, const struct term *items, struct csn_err
 	return 0;
 }
 
+/* A wall of somebody's own told what its policy's author believes it. */
+static int on_told(struct stay *stay, const struct term *map)
+{
+	const struct term *ref = term_get(map, "ref");
+	struct stay_call *call =
+		ref && ref->type == TERM_INT ? stay_call_find(stay, ref->integer) : NULL;
+
+	told_fact(&stay->run, map,
+		  call && call->exec ? &call->exec->violations : &stay->run.violations);
+	return 0;
+}
+
 /* An agent's only fact: what else it saw is not ours to believe. */
 static int on_fact(struct stay *stay, const struct term *items, struct csn_error *err)
 {
+	const struct term *event = term_get(&items[1], "event");
+
+	if (event && event->type == TERM_BINARY)
+		return on_told(stay, &items[1]);
 	return stay_detached_ended(stay, &items[1], err);
 }
 

@@ -57,7 +57,7 @@ static void emit_verbs(struct emit *emit, const struct stay *stay)
 static void greet(struct stay *stay, struct stay_client *client)
 {
 	struct emit emit = channel_frame(&client->channel);
-	uint64_t enforces = stay->run.report.enforces | limits_enforces(&stay->run.limits);
+	uint64_t enforces = run_enforces(&stay->run);
 
 	emit_tuple(&emit, 2);
 	emit_atom(&emit, "ready");

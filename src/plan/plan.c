@@ -95,6 +95,9 @@ static bool fill_lists(struct plan *plan)
 		{ &plan->env_pass, default_pass },
 		{ &plan->env_set, no_names },
 		{ &plan->gates, no_names },
+		{ &plan->command_argv, no_names },
+		{ &plan->command_enforces, no_names },
+		{ &plan->command_observes, no_names },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {

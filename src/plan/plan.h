@@ -125,8 +125,11 @@ struct plan {
 	bool toolchains_auto;
 	bool observe_reads;
 	enum plan_reaction on_violation;
-	const char *image;      /* NULL: none */
-	bool rootless_required; /* `container.rootless: required` */
+	const char **command_argv;     /* the `command` wall's program; empty: none */
+	const char **command_enforces; /* names of features, as its author declares them */
+	const char **command_observes; /* names of events, the same */
+	const char *image;             /* NULL: none */
+	bool rootless_required;        /* `container.rootless: required` */
 	const char **gates;
 	const char *policy_path; /* the file in force; NULL: built-in defaults */
 	char policy_sha256[65];  /* of that file's bytes; "" without one */
@@ -196,6 +199,9 @@ const char *plan_network_name(enum plan_network network);
 const char *plan_mode_name(enum plan_mode mode);
 const char *plan_reaction_name(enum plan_reaction reaction);
 const char *plan_feature_name(unsigned bit); /* by bit number, 0 .. FEATURE_COUNT - 1 */
+
+/* The bits of a NULL-terminated list of such names; an unknown one has none. */
+uint64_t plan_features(const char *const *names);
 /*
  * Case-insensitive, with the aliases Auto, Assisted, HumanApprove (assisted) and ManualOnly
  * (strict); *ret_approval (may be NULL) says whether the name asks for approval: the last two.

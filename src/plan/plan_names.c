@@ -67,6 +67,16 @@ const char *plan_feature_name(unsigned bit)
 	return feature_names[bit];
 }
 
+uint64_t plan_features(const char *const *names)
+{
+	uint64_t bits = 0;
+
+	for (unsigned bit = 0; bit < FEATURE_COUNT; bit++)
+		if (plan_has(names, feature_names[bit]))
+			bits |= UINT64_C(1) << bit;
+	return bits;
+}
+
 int plan_tier_parse(const char *name, enum plan_tier *ret_tier, bool *ret_approval)
 {
 	struct alias found = { NULL, TIER_COUNT, false };

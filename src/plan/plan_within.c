@@ -174,6 +174,25 @@ static bool backend_within(const struct plan *child, const struct plan *parent)
 	       child->rootless_required >= parent->rootless_required;
 }
 
+static bool is_same_list(const char *const *a, const char *const *b)
+{
+	for (; *a && *b; a++, b++)
+		if (!str_is(*a, *b))
+			return false;
+	return !*a && !*b;
+}
+
+/* A program of the host's: the parent's own, and not declared to do more. */
+static bool command_within(const struct plan *child, const struct plan *parent)
+{
+	if (!str_is(child->backend, "command"))
+		return true;
+	return str_is(parent->backend, "command") &&
+	       is_same_list(child->command_argv, parent->command_argv) &&
+	       is_subset(child->command_enforces, parent->command_enforces) &&
+	       is_subset(child->command_observes, parent->command_observes);
+}
+
 static bool image_within(const struct plan *child, const struct plan *parent)
 {
 	if (!child->image || !parent->image)
@@ -205,6 +224,7 @@ static const struct question {
 } questions[] = {
 	{ "tier", tier_within },
 	{ "backend", backend_within },
+	{ "command", command_within },
 	{ "workspace", workspace_within },
 	{ "mounts", mounts_within },
 	{ "mount_roots", roots_within },

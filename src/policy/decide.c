@@ -158,7 +158,7 @@ static int store_list(struct decision *d, enum key_id id, const struct policy_va
 		if (id == KEY_MOUNT_ROOTS)
 			text = path;
 		/* Two spellings of one folder are one. */
-		if (plan_has(list, text))
+		if (!policy_keys[id].may_repeat && plan_has(list, text))
 			continue;
 		list[count] = arena_text(&d->plan->arena, text);
 		if (!list[count++])

@@ -46,7 +46,7 @@ const struct key policy_keys[KEY_COUNT] = {
 			  "any, local, virtual, landlock, process, docker, podman, oci, gvisor, "
 			  "firecracker, qemu, kubernetes or command",
 			  "Exactly this wall; any takes the first that meets the tier. "
-			  "Planned: all but local, landlock and process.",
+			  "Planned: all but local, landlock, process and command.",
 			  KIND_TEXT, WIDER_BACKEND, AT(backend), .choices = backends },
 	[KEY_WORKSPACE_PATH] = { "workspace.path", "a folder",
 				 "The folder lent to the code; relative to the file.", KIND_TEXT,
@@ -143,6 +143,26 @@ const struct key policy_keys[KEY_COUNT] = {
 	[KEY_CONTAINER_ROOTLESS] = { "container.rootless", "preferred or required",
 				     "Must the engine run without root? Planned.", KIND_CHOICE,
 				     WIDER_LESS, AT(rootless_required), .choices = rootless },
+	[KEY_COMMAND_ARGV] = { "command.argv", "an argument: text without control characters",
+			       "Under backend command: the host's program that ends in "
+			       "caisson-agent --stdio, or answers the frames itself.",
+			       KIND_LIST, WIDER_ADDED, AT(command_argv), .is_valid = text_is_word,
+			       .may_repeat = true },
+	[KEY_COMMAND_ENFORCES] = { "command.enforces",
+				   "fs-view, fs-write, fs-hide, fs-protect, net-none, "
+				   "net-loopback, "
+				   "pids, syscalls, privilege, identity, time, output, memory, "
+				   "processes, cpu or scratch",
+				   "What that program enforces, on its author's word.", KIND_LIST,
+				   WIDER_ADDED, AT(command_enforces), .is_valid = text_is_feature },
+	[KEY_COMMAND_OBSERVES] = { "command.observes",
+				   "NetworkAccessViolation, FilesystemWriteViolation, "
+				   "FilesystemReadViolation, SyscallViolation, "
+				   "ProcessLimitViolation, MemoryLimitViolation or "
+				   "ScratchLimitViolation",
+				   "What it tells of attempts, on its author's word.", KIND_LIST,
+				   WIDER_ADDED, AT(command_observes),
+				   .is_valid = text_is_observation },
 	[KEY_OVERRIDES_PER_REQUEST] = { "overrides.per_request", "true or false",
 					"May a flag loosen limits, tier, backend and network?",
 					KIND_BOOL, WIDER_MORE },

@@ -49,6 +49,9 @@ enum key_id {
 	KEY_STRICT_WHEN,
 	KEY_CONTAINER_IMAGE,
 	KEY_CONTAINER_ROOTLESS,
+	KEY_COMMAND_ARGV,
+	KEY_COMMAND_ENFORCES,
+	KEY_COMMAND_OBSERVES,
 	KEY_OVERRIDES_PER_REQUEST,
 	KEY_GATES,
 	KEY_COUNT
@@ -93,9 +96,10 @@ struct key {
 	const char *meaning;  /* for the reference */
 	enum key_kind kind;
 	enum key_wider wider;
-	bool is_grant; /* a caller's to lend; else a bound, which only a file loosens */
-	size_t offset; /* in struct plan */
-	size_t width;  /* of that member; 0: not in the plan */
+	bool may_repeat; /* a list in which the same text may stand twice */
+	bool is_grant;   /* a caller's to lend; else a bound, which only a file loosens */
+	size_t offset;   /* in struct plan */
+	size_t width;    /* of that member; 0: not in the plan */
 	uint64_t min, max;
 	const char *const *choices;         /* NULL-terminated */
 	bool (*is_valid)(const char *text); /* for texts and items of lists */
@@ -140,4 +144,6 @@ bool text_is_relative(const char *text);
 bool text_is_name(const char *text); /* of an environment variable or a gate */
 bool text_is_host(const char *text); /* HOST[:PORT] */
 bool text_is_image(const char *text);
-bool text_is_word(const char *text); /* not empty, no control characters, bounded */
+bool text_is_feature(const char *text);     /* that a wall of one's own may declare to enforce */
+bool text_is_observation(const char *text); /* an event that it may declare to observe */
+bool text_is_word(const char *text);        /* not empty, no control characters, bounded */

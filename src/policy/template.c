@@ -65,6 +65,8 @@ const char *policy_template(void)
 	       "# {command: \"*migrate*\"} or {path: \"**/secrets/**\"}.\n"
 	       "#strict_when: []\n"
 	       "#container: {image: null, rootless: preferred}   # planned\n"
+	       "# A wall of your own, for backend: command. enforces and observes are your word.\n"
+	       "#command: {argv: [], enforces: [], observes: []}\n"
 	       "#overrides: {per_request: false}   # true: flags may loosen limits, tier, wall, "
 	       "network\n"
 	       "#gates: []                   # planned: what the code may ask the host for\n";

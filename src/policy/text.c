@@ -72,6 +72,25 @@ bool text_is_inside(const char *text)
 	return !str_starts(path + 1, "lib");
 }
 
+bool text_is_feature(const char *text)
+{
+	const char *const list[] = { text, NULL };
+	uint64_t bits = plan_features(list);
+
+	/* A copy-on-write layer is ours to look through afterwards; theirs we cannot find. */
+	return bits != 0 && bits != FEATURE_FS_COW;
+}
+
+bool text_is_observation(const char *text)
+{
+	static const char *const events[] = { "NetworkAccessViolation",  "FilesystemWriteViolation",
+					      "FilesystemReadViolation", "SyscallViolation",
+					      "ProcessLimitViolation",   "MemoryLimitViolation",
+					      "ScratchLimitViolation",   NULL };
+
+	return plan_has(events, text);
+}
+
 bool text_is_name(const char *text)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";

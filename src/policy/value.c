@@ -219,7 +219,7 @@ static int read_list(const struct reading *r, const struct node *node)
 		if (!is_text(child) || !is_allowed(r->key, child->text))
 			return wrong(r, child);
 		for (struct policy_item *other = r->value->items; other < item; other++)
-			if (str_is(other->text, child->text))
+			if (!r->key->may_repeat && str_is(other->text, child->text))
 				return node_fail(r->source->err, r->source->name, child->mark,
 						 "%s names this twice, expected it once",
 						 r->key->path);

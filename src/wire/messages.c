@@ -83,7 +83,10 @@ const struct frame_message frame_messages[] = {
 			       "so many more bytes of input may be sent for this call",
 			       .max_integer = FRAME_MAX },
 	[FRAME_FACT] = { "fact", "m", "{fact, Map}", FROM_AGENT, INIT_BYTES,
-			 "what the monitor is told unasked: that a detached command ended" },
+			 "what the monitor is told unasked: that a detached command ended; or, by "
+			 "a "
+			 "wall of one's own, an `event` that `command.observes` names, with `ref` "
+			 "of the call, `path`, `address`, `host`, `text`" },
 	[FRAME_BYE] = { "bye", "m", "{bye, Info}", FROM_AGENT, INIT_BYTES,
 			"the last message; Info is a map" },
 };

@@ -132,7 +132,7 @@ PLAIN = [
 FILES = [
     sh("umask 022; mkdir dir; printf 'one\\ntwo\\n' >dir/f; ln -s f dir/link; ln -s loop-b loop-a; ln -s loop-a loop-b;"
        "ln -s / root; ln -s ../.. up; ln -s missing dangling; mkdir dir/sub; printf x >dir/sub/deep;"
-       "ln -s dir dirlink; printf 'a\\0b' >bin; chmod 600 bin; ln dir/f hard; mv -v dir/sub/deep deep; mv deep dir/sub"),
+       "ln -s dir dirlink; ln dir/f hard; mv -v dir/sub/deep deep; mv deep dir/sub"), write(b"bin", b"a\0b", mode=0o600),
     read(b"dir/link"), read(b"dirlink/f"), read(b"loop-a"), read(b"dangling"), read(b"fifo"), read(b"root/etc/passwd"),
     read(b"up/x"), read(b"/dev/null"), read(b"/nonexistent/x"), read(b"/proc/self/root/etc/passwd"), read(b"bin"),
     read(b"x" * 256), read(LONG), read(b"a/" * 2047 + b"a"), read(b"a/" * 2048), read(b""), read(b"a\0b"), read("ü"),

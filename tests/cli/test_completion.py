@@ -148,7 +148,7 @@ WORDS = [
     ("run --tier ", TIERS),
     ("run --tier=", {f"--tier={tier}" for tier in TIERS}),
     ("run --rw --tier=a", {"--tier=auto", "--tier=assisted"}),
-    ("run --backend ", {"any", "process", "landlock", "local"}),
+    ("run --backend ", {"any", "process", "landlock", "local", "command"}),
     ("run -q --network l", {"loopback"}),
     ("run -n ", {"none", "loopback", "allow", "engine"}),
     ("run -qn l", {"loopback"}),

@@ -71,7 +71,7 @@ static void table(void)
 		CHECK((*b)->name && (*b)->runtime && (*b)->profile && (*b)->probe && (*b)->start);
 		CHECK(backend_find((*b)->name) == *b);
 		/* the first one that will do is taken, so the strong ones stand first */
-		CHECK((*b)->tier <= last);
+		CHECK((*b)->declare || (*b)->tier <= last);
 		last = (*b)->tier;
 		(*b)->probe(&report);
 		CHECK(report.is_usable ? !report.cause[0] : report.cause[0] && report.fix[0]);
@@ -125,6 +125,36 @@ static void named(void)
 	REFUSED("no wall named qemu", "caisson doctor");
 	start(TIER_AUTO, "");
 	REFUSED("no wall named");
+}
+
+/* A wall that the plan itself describes: no more than it says, and never unasked. */
+static void declared(void)
+{
+	static const char *argv[] = { "true", NULL }, *none[] = { NULL };
+	const char *all[FEATURE_COUNT + 1] = { NULL };
+
+	for (unsigned bit = 0; bit < FEATURE_COUNT; bit++)
+		all[bit] = plan_feature_name(bit);
+	start(TIER_AUTO, "command");
+	REFUSED("TierUnavailable: ", "command: {argv:");
+	plan.command_argv = argv;
+	REFUSED("does not enforce: fs-write, net-none, syscalls, privilege, identity.");
+	plan.command_enforces = all;
+	CHECK_STR(choose(), "command");
+	CHECK(report.enforces == (UINT64_C(1) << FEATURE_COUNT) - 1 - FEATURE_FS_COW);
+	start(TIER_STRICT, "command");
+	plan.command_argv = argv;
+	plan.command_enforces = all;
+	CHECK_STR(choose(), "command");
+	all[13] = "nothing"; /* what a controller of ours would hold elsewhere */
+	REFUSED("does not enforce: memory.");
+	plan.backend = "any";
+	REFUSED("tier strict");
+	start(TIER_LOCAL, "command");
+	plan.command_argv = argv;
+	plan.command_enforces = none;
+	CHECK_STR(choose(), "command");
+	CHECK(report.enforces == (FEATURE_TIME | FEATURE_OUTPUT));
 }
 
 static void named_is_too_weak(void)
@@ -288,6 +318,7 @@ static const struct tap_test tests[] = {
 	BOTH_ROWS(any, "any is the first wall that reaches the tier"),
 	{ "a tier that no wall reaches is refused by its event's name", no_wall_is_strong_enough },
 	{ "a named wall is that one or none", named },
+	{ "a wall that the policy describes", declared },
 	{ "a named wall that is too weak is refused", named_is_too_weak },
 	{ "what a wall lacks is named", missing_features },
 	{ "controllers are not the wall's", controllers_are_not_walls },

@@ -51,7 +51,7 @@ static void not_needed(void)
 	CHECK(protect_look(&plan, &arena, &protect, &err) == 0);
 	CHECK(!cleaner_is_needed(&work));
 	cleaner_stop(&cleaner); /* there is none */
-	cleaner_watch(&cleaner, 1);
+	cleaner_watch(&cleaner, 1, false);
 	cleaner_clean(&work, NULL);
 }
 
@@ -114,7 +114,7 @@ static void wall_ends_first(void)
 	wall = make_wall();
 	pidfd = sys_pidfd_open(wall);
 	CHECK(pidfd >= 0);
-	cleaner_watch(&cleaner, pidfd);
+	cleaner_watch(&cleaner, pidfd, false);
 	fd_close(pidfd);
 	die();
 	CHECK(waitpid(wall, &status, 0) == wall && WIFSTOPPED(status)); /* killed, not gone yet */

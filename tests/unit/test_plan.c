@@ -222,6 +222,8 @@ struct change {
 
 static struct plan_mount srv_ro[] = { { "/srv/a", "/a", ACCESS_RO } };
 static struct plan_mount srv_rw[] = { { "/srv/a", "/a", ACCESS_RW } };
+static const char *ssh[] = { "ssh", "host", NULL }, *sudo[] = { "ssh", "host", "sudo", NULL };
+static const char *pids[] = { "pids", NULL };
 static struct plan_mount srv_deep[] = { { "/srv/a/b", "/b", ACCESS_RO } };
 
 CHANGE(strict, p->tier = TIER_STRICT)
@@ -256,6 +258,9 @@ CHANGE(passes_less, p->env_pass = lang)
 CHANGE(sets, p->env_set = a_is_1)
 CHANGE(identity, p->git_identity = true)
 CHANGE(no_tools, p->toolchains_auto = false)
+CHANGE(mine, p->backend = "command"; p->command_argv = ssh; p->command_enforces = pids)
+CHANGE(mine_less, p->backend = "command"; p->command_argv = ssh)
+CHANGE(other_mine, p->backend = "command"; p->command_argv = sudo; p->command_enforces = pids)
 CHANGE(image, p->image = "debian")
 CHANGE(gates, p->gates = echo)
 CHANGE(approval, p->needs_approval = true)
@@ -312,6 +317,11 @@ static const struct change changes[] = {
 	{ "env", identity, set_nothing },
 	{ NULL, no_tools, set_nothing },
 	{ "toolchains", set_nothing, no_tools },
+	{ "command", mine, set_nothing },
+	{ "command", mine, other_mine },
+	{ "command", mine, mine_less },
+	{ NULL, mine_less, mine },
+	{ NULL, mine, mine },
 	{ "container.image", image, set_nothing },
 	{ "container.image", set_nothing, image },
 	{ NULL, image, image },

@@ -26,6 +26,8 @@ static const char sample[] =
 	"on_violation: record\n"
 	"strict_when: [{tag: payments}, {command: \"*migrate*\"}, {path: \"**/secrets/**\"}]\n"
 	"container: {image: null, rootless: preferred}\n"
+	"command: {argv: [ssh, -o, A=1, -o, A=1, host], enforces: [fs-write, pids], "
+	"observes: [SyscallViolation]}\n"
 	"overrides: {per_request: false}\n"
 	"gates: []\n";
 
@@ -162,6 +164,12 @@ static const struct bad {
 	{ "version: 1\nstrict_when: [{tag: a, path: b}]", "2:15", "not a rule" },
 	{ "version: 1\nstrict_when: [{user: a}]", "2:15", "not a rule" },
 	{ "version: 1\nstrict_when: [{tag: }]", "2:21", "not a pattern" },
+	{ "version: 1\ncommand: {enforces: [fs-cow]}", "2:22", "expected fs-view, " },
+	{ "version: 1\ncommand: {enforces: [pids, pids]}", "2:28", "names this twice" },
+	{ "version: 1\ncommand: {observes: [TimeoutViolation]}", "2:22", "expected Network" },
+	{ "version: 1\ncommand: {argv: sh}", "2:17", "not a list" },
+	{ "version: 1\ncommand: {argv: [\"\"]}", "2:18", "expected an argument" },
+	{ "version: 1\ncommand: [sh]", "2:10", "command is not a map" },
 	{ "version: 1\ncontainer: {image: \"-v\"}", "2:20", "expected a name of an image" },
 	{ "version: 1\noverrides: {per_request: 1}", "2:26", "expected true or false" },
 	{ "version: 1\ngates: [\"rm -rf\"]", "2:9", "expected a name" },
