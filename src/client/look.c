@@ -89,7 +89,7 @@ static bool take_frames(struct asking *asking)
 	int r;
 
 	while ((r = frame_peek(&asking->in, IN_MAX / 2, &payload, &size, &why)) > 0) {
-		if (take_frame(asking->look, (struct term_input){ payload, size }))
+		if (take_frame(asking->look, (struct term_input){ .data = payload, .size = size }))
 			return true;
 		buf_consume(&asking->in, FRAME_HEAD + size);
 	}
