@@ -99,9 +99,17 @@ static int take_term(struct cli_list *env, csn_error *err)
 	return 0;
 }
 
-/* With our streams, and our terminal if it has one. */
+/* Behind a wall without a terminal file system of its own, nothing was started then. */
+static int no_terminal(csn_error *err)
+{
+	return call_misuse(err, "behind this wall a command of a sandbox that stays has no "
+				"terminal: `caisson exec --tty never` runs it without one");
+}
+
+/* With our streams, and our terminal if it has one; `may_do_without`: or, if it cannot, with none.
+ */
 static int converse(const struct cli *cli, csn_sandbox *sandbox, csn_exec_request *request,
-		    csn_error *err)
+		    bool may_do_without, csn_error *err)
 {
 	bool has_tty = request->has_tty;
 	csn_exec_result *result = NULL;
@@ -113,6 +121,12 @@ static int converse(const struct cli *cli, csn_sandbox *sandbox, csn_exec_reques
 	session_request(&session, request);
 	r = csn_exec(sandbox, request, &result, err);
 	session_end(&session);
+	if (r == -CSN_EACCES && has_tty && !session.end_signal) {
+		if (!may_do_without)
+			return no_terminal(err);
+		request->has_tty = false;
+		return converse(cli, sandbox, request, false, err);
+	}
 	if (r < 0)
 		return session.end_signal ? session_status(&session, 0) : r;
 	if (!session.end_signal)
@@ -156,7 +170,7 @@ static int execute(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
 						: "a command is missing: caisson exec NAME -- ls");
 	if (take_request(cli, &request, &env, err) < 0)
 		return -1;
-	return converse(cli, sandbox, &request, err);
+	return converse(cli, sandbox, &request, !options->tty || str_is(options->tty, "auto"), err);
 }
 
 /* bash where there is one, else sh. Its prompt says where one is; a socket's path is no name. */
@@ -177,7 +191,7 @@ static int open_shell(const struct cli *cli, csn_sandbox *sandbox, csn_error *er
 	request.command = text;
 	if (take_request(cli, &request, &env, err) < 0)
 		return -1;
-	return converse(cli, sandbox, &request, err);
+	return converse(cli, sandbox, &request, false, err);
 }
 
 int cli_exec(struct cli *cli)
