@@ -14,6 +14,8 @@
 #include "base/fd.h"
 #include "os/sys.h"
 
+enum { END_MS = 1000 };
+
 /* ---- in the worker -------------------------------------------------------------------------- */
 
 /* Blocks until all is written; whoever does not read is waited for, but not after his death. */
@@ -175,8 +177,19 @@ int work_start(const struct work_order *order, struct work **ret_work, struct cs
 void work_kill(struct work *work)
 {
 	/* Our own child, not waited for: the number is still his. A worker that has something to
-	 * finish holds this signal for the instant that it takes; no other blocks it. */
+	 * finish holds this signal for the instant that it takes; no other blocks it. One that
+	 * somebody stopped takes no signal but this one. */
 	kill(work->pid, SIGTERM);
+	kill(work->pid, SIGCONT);
+}
+
+/* It ends at once, unless it is held up by a file system that does not answer. */
+static bool has_ended(const struct work *work)
+{
+	_cleanup_fd_ int pidfd = sys_pidfd_open(work->pid);
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+
+	return pidfd < 0 || poll(&end, 1, END_MS) > 0;
 }
 
 void work_free(struct work *work)
@@ -184,8 +197,10 @@ void work_free(struct work *work)
 	if (!work)
 		return;
 	work_kill(work);
-	while (waitpid(work->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	if (!has_ended(work))
+		kill(work->pid, SIGKILL);
+	waitpid(work->pid, NULL,
+		WNOHANG); /* one that still cannot die is init's, when we are gone */
 	fd_close(work->channel.fd);
 	channel_done(&work->channel);
 	free(work);
