@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -199,6 +200,23 @@ static int choose_cpus(struct launch *launch, struct csn_error *err)
 	return 0;
 }
 
+/* What the caller's processes may take before all others' is not lent: a loop in a real-time class
+ * would be the only thing that runs on this machine. tests/cli/test_run_limits.py */
+static int usual_priority(struct launch *launch, struct csn_error *err)
+{
+	const struct sched_param none = { 0 };
+	/* Not by libc's names: musl has them and answers ENOSYS. */
+	long class = syscall(SYS_sched_getscheduler, 0) & ~(long)SCHED_RESET_ON_FORK;
+
+	(void)launch;
+	if (class != SCHED_OTHER && class != SCHED_BATCH && class != SCHED_IDLE &&
+	    syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &none) < 0)
+		return csn_fail(err, -errno, "priority", "cannot leave the real-time class: %m");
+	if (getpriority(PRIO_PROCESS, 0) < 0 && setpriority(PRIO_PROCESS, 0, 0) < 0)
+		return csn_fail(err, -errno, "priority", "cannot give up the priority: %m");
+	return 0;
+}
+
 static int set_limits(struct launch *launch, struct csn_error *err)
 {
 	for (size_t i = 0; i < launch->limit_count; i++) {
@@ -378,6 +396,7 @@ const struct launch_step launch_process_steps[] = {
 	{ "ids",	  take_ids,	  "files of the new root must belong to a mapped id; kernel uid is not 0" },
 	{ "life",	  tie_to_monitor, "a change of ids clears the parent-death signal" },
 	{ "session",	  own_session,	  "no controlling terminal of the caller's is kept" },
+	{ "priority",	  usual_priority, "control groups refuse a real-time class" },
 	{ "groups",	  enter_groups,	  "before anything is allocated on the sandbox's account" },
 	{ "hostname",	  set_hostname,	  "needs CAP_SYS_ADMIN" },
 	{ "root",	  enter_root,	  "mounting needs privilege that is about to be dropped" },
@@ -400,6 +419,7 @@ const struct launch_step launch_process_steps[] = {
 const struct launch_step launch_landlock_steps[] = {
 	{ "life",	  check_monitor,  "nothing that follows may outlive the monitor" },
 	{ "session",	  own_session,	  "no controlling terminal of the caller's is kept" },
+	{ "priority",	  usual_priority, "control groups refuse a real-time class" },
 	{ "groups",	  enter_groups,	  "before anything is allocated on the sandbox's account" },
 	{ "cpus",	  choose_cpus,	  "the filters forbid it later" },
 	{ "limits",	  set_limits,	  "lowering needs nothing" },
@@ -419,6 +439,7 @@ const struct launch_step launch_landlock_steps[] = {
 const struct launch_step launch_local_steps[] = {
 	{ "life",	  check_monitor,  "nothing that follows may outlive the monitor" },
 	{ "session",	  own_session,	  "signals to the tree do not reach the caller" },
+	{ "priority",	  usual_priority, "control groups refuse a real-time class" },
 	{ "groups",	  enter_groups,	  "before anything is allocated on the sandbox's account" },
 	{ "limits",	  set_limits,	  "core dumps and open files" },
 	{ "terminal",	  no_terminal,	  "the agent makes its own" },

@@ -127,6 +127,23 @@ def test_cpu_quota(root_box):
         assert usage["cpu_ms"] < 0.7 * usage["wall_ms"], usage
 
 
+@pytest.mark.parametrize("how", ["fifo", "round robin, reset", "nice", "idle"])
+@pytest.mark.parametrize("wall", ["process", "landlock"])
+def test_a_callers_priority_is_not_lent(root_box, how, wall):
+    """A loop in a real-time class would be all that runs on this machine."""
+    def taken():
+        if how == "nice":
+            os.setpriority(os.PRIO_PROCESS, 0, -7)
+        elif how == "idle":
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        else:
+            reset = os.SCHED_RESET_ON_FORK if "reset" in how else 0
+            os.sched_setscheduler(0, (os.SCHED_FIFO if how == "fifo" else os.SCHED_RR) | reset, os.sched_param(5))
+    policy = None if wall == "process" else f"version: 1\ntier: auto\nbackend: landlock\nworkspace: {{path: {root_box.ws}, at: host}}\n"
+    run = root_box.python("import os; print(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0))", policy=policy, preexec_fn=taken)
+    assert (run.status, run.text) == (0, f"{os.SCHED_IDLE if how == 'idle' else os.SCHED_OTHER} 0\n"), run
+
+
 def test_scratch(box):
     run = box.sh("head -c 40000000 /dev/zero >/tmp/x; s=$?; stat -c %s /tmp/x; exit $s", flags=["-l", "scratch=16MiB"])
     assert run.status == 1 and "No space left" in run.err, run
