@@ -667,6 +667,37 @@ typedef struct csn_stats_result {
 CSN_API int csn_stats(csn_sandbox *sandbox, const csn_call *options, csn_stats_result **ret_result,
 		      csn_error *err);
 
+typedef struct csn_snapshot_request {
+	csn_call call;
+	const char *tag; /* letters, digits, '-', '_', '.' */
+	const void *reserved[4];
+} csn_snapshot_request;
+
+typedef struct csn_fork_request {
+	csn_call call;
+	const char *name; /* of the new sandbox */
+	const char *tag;  /* of a snapshot that it begins with; NULL: with what there is now */
+	const void *reserved[4];
+} csn_fork_request;
+
+typedef struct csn_copied {
+	uint64_t entries;      /* files and folders that were copied: those that changed */
+	uint64_t bytes;        /* of files, as long as they are */
+	uint64_t torn;         /* files that changed all the time and may be of several moments */
+	const char *torn_name; /* the first of them, without its folder */
+} csn_copied;
+
+/* Keeps what a copy-on-write workspace changed so far, in the sandbox's record. Commands go on. */
+CSN_API int csn_snapshot(csn_sandbox *sandbox, const csn_snapshot_request *request,
+			 csn_copied **ret_copied, csn_error *err);
+
+/*
+ * Starts another sandbox with those changes, under the same policy; csn_attach() joins it by its
+ * name. It has no owner and lives on, until `caisson down` or its idle clock.
+ */
+CSN_API int csn_fork(csn_sandbox *sandbox, const csn_fork_request *request, csn_copied **ret_copied,
+		     csn_error *err);
+
 #ifdef __cplusplus
 }
 #endif

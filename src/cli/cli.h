@@ -222,6 +222,8 @@ int cli_wait(struct cli *cli);
 int cli_kill(struct cli *cli);
 int cli_diff(struct cli *cli);
 int cli_commit(struct cli *cli);
+int cli_snapshot(struct cli *cli);
+int cli_fork(struct cli *cli);
 int cli_ps(struct cli *cli);
 int cli_stats(struct cli *cli);
 int cli_gc(struct cli *cli);

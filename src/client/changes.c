@@ -146,3 +146,67 @@ CSN_API int csn_commit(csn_sandbox *sandbox, const csn_changes_request *request,
 	call_end(&call);
 	return r;
 }
+
+/* ---- once more ------------------------------------------------------------------------------ */
+
+static int send_two(struct call *call, const char *const keys[2], const char *const texts[2],
+		    csn_error *err)
+{
+	struct emit emit = call_frame(call, (uint32_t) !!texts[0] + (uint32_t) !!texts[1]);
+
+	for (int i = 0; i < 2; i++)
+		if (texts[i])
+			call_put_text(&emit, keys[i], texts[i]);
+	return call_send(call, &emit, err);
+}
+
+static int copied_result(struct call *call, csn_copied **ret_copied, csn_error *err)
+{
+	struct term reply = call->reply;
+	csn_copied *copied = result_new(call, sizeof *copied);
+
+	if (!copied)
+		return no_memory(copied, err);
+	copied->entries = result_u64(&reply, "entries");
+	copied->bytes = result_u64(&reply, "bytes");
+	copied->torn = result_u64(&reply, "torn");
+	copied->torn_name = result_text(&reply, "torn_name");
+	*ret_copied = copied;
+	return 0;
+}
+
+CSN_API int csn_snapshot(csn_sandbox *sandbox, const csn_snapshot_request *request,
+			 csn_copied **ret_copied, csn_error *err)
+{
+	struct call call;
+	int r = call_begin(&call, sandbox, "snapshot", &request->call, err);
+
+	if (r < 0)
+		return r;
+	r = send_two(&call, (const char *const[]){ "tag", NULL },
+		     (const char *const[]){ request->tag, NULL }, err);
+	if (r == 0)
+		r = call_finish(&call, err);
+	if (r == 0)
+		r = copied_result(&call, ret_copied, err);
+	call_end(&call);
+	return r;
+}
+
+CSN_API int csn_fork(csn_sandbox *sandbox, const csn_fork_request *request, csn_copied **ret_copied,
+		     csn_error *err)
+{
+	struct call call;
+	int r = call_begin(&call, sandbox, "fork", &request->call, err);
+
+	if (r < 0)
+		return r;
+	r = send_two(&call, (const char *const[]){ "name", "tag" },
+		     (const char *const[]){ request->name, request->tag }, err);
+	if (r == 0)
+		r = call_finish(&call, err);
+	if (r == 0)
+		r = copied_result(&call, ret_copied, err);
+	call_end(&call);
+	return r;
+}

@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "monitor/copy_save.h"
 #include "plan/plan.h"
 
 enum { PATH_TEXT_MAX = 8 * PATH_MAX };
@@ -35,6 +36,7 @@ int copy_open(struct copy *copy, int run_fd, const struct copy_facts *facts, str
 				"run %s kept no layer of changes; it must be started with --cow "
 				"and a record",
 				facts->run_id);
+	copy->facts.started_ms = copy_since(copy->cow_fd, facts->started_ms);
 	copy->lower_fd = open(facts->workspace, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (copy->lower_fd < 0)
 		return csn_fail(err, -errno, "cow", "cannot open the workspace %s: %s",

@@ -354,6 +354,7 @@ void run_write_state(struct run *run)
 static int make_layer(struct run *run)
 {
 	static const char *const parts[] = { "cow", "cow/upper", "cow/work" };
+	const char *from = run->setup->layer_from;
 
 	if (!run->plan->workspace.host || run->plan->workspace.access != ACCESS_COW)
 		return 0;
@@ -361,7 +362,10 @@ static int make_layer(struct run *run)
 		return csn_fail(&run->error, -EINVAL, "workspace",
 				"a copy-on-write workspace keeps its changes in the run's record: "
 				"leave out --no-record, or use -w PATH:ro");
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+	if (from && renameat(AT_FDCWD, from, run->record.dir_fd, parts[0]) < 0)
+		return csn_fail(&run->error, -errno, "workspace",
+				"cannot take over the layer of the sandbox that was forked: %m");
+	for (size_t i = from ? 2 : 0; i < ARRAY_SIZE(parts); i++)
 		if (mkdirat(run->record.dir_fd, parts[i], i == 1 ? 0755 : 0700) < 0)
 			return csn_fail(&run->error, -errno, "workspace",
 					"cannot make the layer of the copy-on-write workspace: %m");

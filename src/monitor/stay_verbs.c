@@ -14,6 +14,8 @@ const struct stay_verb stay_verbs[] = {
 	{ "stats", always, stay_stats, NULL, true },
 	{ "diff", stay_no_copy, stay_diff, NULL, true },
 	{ "commit", stay_no_copy, stay_commit, stay_commit_note, false },
+	{ "snapshot", stay_no_copy, stay_snapshot, NULL, false },
+	{ "fork", stay_no_copy, stay_fork, NULL, false },
 };
 const size_t stay_verb_count = ARRAY_SIZE(stay_verbs);
 

@@ -49,3 +49,10 @@ int stay_diff(struct worker *worker, const struct term *map, struct csn_error *e
 /* Writes those changes to the workspace. Notes say what, for the audit log. */
 int stay_commit(struct worker *worker, const struct term *map, struct csn_error *err);
 int stay_commit_note(struct stay *stay, const struct term *map, struct csn_error *err);
+
+/* ---- stay_fork.c ---- */
+
+/* Keeps what changed so far under a tag; see worker_fn. */
+int stay_snapshot(struct worker *worker, const struct term *map, struct csn_error *err);
+/* Starts another sandbox with a copy of what changed. */
+int stay_fork(struct worker *worker, const struct term *map, struct csn_error *err);

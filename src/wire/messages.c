@@ -527,6 +527,25 @@ static const struct frame_key commit_result[] = {
 	{ NULL },
 };
 
+static const struct frame_key snapshot_args[] = {
+	{ "tag", 't', true, NAME_BYTES, "of the snapshot: letters, digits, '-', '_', '.'" },
+	{ NULL },
+};
+
+static const struct frame_key fork_args[] = {
+	{ "name", 't', true, NAME_BYTES, "of the new sandbox" },
+	{ "tag", 't', false, NAME_BYTES, "of a snapshot that it begins with; default: as it is" },
+	{ NULL },
+};
+
+static const struct frame_key copied_result[] = {
+	{ "entries", 'i', true, OFFSET_MAX, "that were copied" },
+	{ "bytes", 'i', true, OFFSET_MAX, "of files, as long as they are" },
+	{ "torn", 'i', true, OFFSET_MAX, "files that changed all the time" },
+	{ "torn_name", 'b', true, NAME_BYTES, "of the first of them, without its folder" },
+	{ NULL },
+};
+
 static const struct frame_key stats_result[] = {
 	{ "sandbox_id", 't', true, NAME_BYTES, "of its record" },
 	{ "tier", 't', true, NAME_BYTES, "that was asked for" },
@@ -561,6 +580,17 @@ static const char commit_notes[] =
 	"or protects,\nunless they are named; policy files, devices, sockets, pipes, links out of "
 	"the workspace.\nSet-id bits are dropped. `ebusy`: another commit is under way.";
 
+static const char snapshot_notes[] =
+	"Only where the workspace is `cow`. Commands are not stopped: each file is that of one "
+	"moment,\nnot all of the same one, and one that changed all the time is copied as it was "
+	"met and counted\nas torn. At most 32; they lie in the sandbox's record and go with it.";
+
+static const char fork_notes[] =
+	"The new sandbox has the plan, the grants and the environment of this one, a wall, a "
+	"record and\nlimits of its own, and no owner: it ends by `stop`, silence, or its wall's "
+	"end. Processes, scratch\nand late mounts are not copied. The files are, as by "
+	"`snapshot`.";
+
 const struct frame_verb frame_client_verbs[] = {
 	{ "exec", "runs a program and accounts for it", exec_order, exec_account },
 	{ "mount", "lends one more path", mount_args, nothing },
@@ -568,6 +598,10 @@ const struct frame_verb frame_client_verbs[] = {
 	  diff_notes },
 	{ "commit", "writes those changes to the workspace", commit_args, commit_result,
 	  commit_notes },
+	{ "snapshot", "keeps what changed so far under a tag", snapshot_args, copied_result,
+	  snapshot_notes },
+	{ "fork", "starts another sandbox with what changed so far", fork_args, copied_result,
+	  fork_notes },
 	{ "stats", "what the sandbox is and uses", nothing, stats_result },
 };
 const size_t frame_client_verb_count = ARRAY_SIZE(frame_client_verbs);

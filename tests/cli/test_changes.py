@@ -323,3 +323,131 @@ def test_the_example(sh):
     done = run("grep int main.c")
     assert done.returncode == 0 and "exited, status 0, 0 violations" in done.stdout and "+int b;\n" in done.stdout, done
     assert (sh.box.ws / "main.c").read_text() == "int b;\n"
+
+
+# ---- snapshot and fork ---------------------------------------------------------------------------
+
+LAYER = """
+sed -i 's/line 15/another/' text; rm gone; rm -r folder; mkdir folder; echo n >folder/new; ln -sf kept link; chmod 755 mode
+mkdir cell; echo in >cell/in; chmod 600 cell/in; chmod 0 cell; truncate -s 1T huge; touch -d 2001-01-01 old; mv moved there
+echo n >'a
+b'
+"""
+LOOK = "chmod 700 cell 2>/dev/null; ls -lAR --time-style=full-iso . | grep -v ^total | grep -v ' cell$'; cat text folder/* there cell/in; readlink link"
+
+
+def test_a_fork_has_the_files_and_goes_its_own_way(sh):
+    fill(sh.box.ws)
+    sh.up("--cow", "-n", "loopback", "-l", "processes=77", "-e", "NAME=value")
+    sh.sh(LAYER)
+    listed = sh.listed()
+    sh.names += ["x", "y"]
+    done = sh("fork", "w", "x")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "x\n", ""), done
+    told = {s["name"]: s for s in json.loads(sh("ps", "--json").stdout)["sandboxes"]}
+    assert {"w", "x"} <= set(told) and told["w"]["pid"] != told["x"]["pid"]
+    assert sh.listed(name="x") == listed and sh.sh(LOOK, "x") == sh.sh(LOOK)
+    sh.sh("echo x >text; test $NAME = value", "x")
+    sh.sh("echo w >kept")
+    assert sh.sh("cat kept", "x") == "kept\n" and "another" in sh.sh("cat text")
+    assert sh("down", "w").returncode == 0
+    assert sh.sh("cat text", "x") == "x\n", "it outlives its origin"
+    assert sh("fork", "x", "y").returncode == 0 and sh.sh("cat text", "y") == "x\n"
+    assert sh("fork", "x", "y").returncode != 0 and "y is up" in sh("fork", "x", "y").stderr
+    for run in (sh.box.runs / name for name in sh("runs", "ls", "-q").stdout.split()):
+        assert not [name for name in os.listdir(run / "cow") if name.startswith(".")]
+
+
+def test_snapshots_are_what_was(sh):
+    fill(sh.box.ws)
+    sh.up("--cow")
+    sh.names += ["x"]
+    sh.sh("echo one >text")
+    assert sh("snapshot", "w", "first").stdout == "first\n"
+    sh.sh("echo two >text; echo more >more")
+    told = json.loads(sh("snapshot", "w", "second", "--json").stdout)
+    assert told["tag"] == "second" and told["entries"] == 2 and told["torn"] == 0 and told["bytes"] == 9
+    for words, why in ((("snapshot", "w", "first"), "there is a snapshot first already"), (("snapshot", "w", "../x"), "a tag has"),
+                       (("fork", "w", "x", "third"), "no snapshot third"), (("fork", "w", "../x"), "no name of a sandbox")):
+        done = sh(*words)
+        assert done.returncode != 0 and why in done.stderr, done
+    assert sh("fork", "w", "x", "first").returncode == 0
+    assert sh.sh("cat text; ls more || true", "x") == "one\n" and sh.listed(name="x") == [("M", "text")]
+    assert sh.commit(name="x") == ({"text"}, {}) and (sh.box.ws / "text").read_text() == "one\n"
+
+
+def test_a_fork_commits_as_its_origin_would(sh):
+    """Changes of the workspace count from when the origin began; what the origin committed is ours."""
+    fill(sh.box.ws)
+    sh.up("--cow")
+    sh.names += ["x"]
+    sh.sh("echo first >text; echo theirs >kept; echo first >fresh")
+    sh.commit("text", "fresh")
+    time.sleep(0.02)
+    sh.box.file("kept", "mine\n")
+    sh.sh("echo second >text; echo second >fresh")
+    assert sh("fork", "w", "x").returncode == 0
+    applied, left = sh.commit(name="x")
+    assert applied == {"text", "fresh"} and "changed in the workspace" in left["kept"]
+    assert (sh.box.ws / "kept").read_text() == "mine\n" and (sh.box.ws / "text").read_text() == "second\n"
+
+
+def test_their_number_is_bounded_and_they_go_with_the_record(sh):
+    sh.up("--cow")
+    sh.sh("echo x >x")
+    for n in range(32):
+        assert sh("snapshot", "w", f"s{n}").returncode == 0
+    done = sh("snapshot", "w", "one-more")
+    assert done.returncode != 0 and "at most 32" in done.stderr
+    sh("down", "w")
+    run = sh.box.record()
+    assert sh("runs", "rm", run.name).returncode == 0 and not run.exists()
+
+
+def test_snapshots_while_commands_write(sh):
+    whole = "".join(f"{n}\n" for n in range(1, 20001)) + "end\n"
+    sh.up("--cow")
+    sh.names += ["f0", "f1", "f2"]
+    assert sh("exec", "w", "--detach", "--tag", "writers", "-c", WRITERS).returncode == 0
+    for n in range(3):
+        done = sh("fork", "w", f"f{n}")
+        assert done.returncode == 0, done
+        for name in ("w1", "w2", "w3"):
+            text = sh.sh(f"cat {name} 2>/dev/null; true", f"f{n}")
+            assert text in ("", whole)
+
+
+def test_what_never_rests_is_named(sh):
+    sh.up("--cow")
+    sh.sh("head -c 30000000 /dev/zero >log")
+    assert sh("exec", "w", "--detach", "--tag", "log", "-c", "while :; do echo x >>log; done").returncode == 0
+    done = sh("snapshot", "w", "one")
+    assert done.returncode == 0 and "log changed all the time" in done.stderr, done
+
+
+def test_only_copies_are_forked(sh):
+    sh.up("--rw")
+    for words in (("snapshot", "w", "t"), ("fork", "w", "x")):
+        done = sh(*words)
+        assert done.returncode != 0 and "--cow" in done.stderr, done
+
+
+def test_killed_while_it_forks(sh):
+    """A fork stands whole or not at all; nothing of it holds on to its origin."""
+    fill(sh.box.ws)
+    for turn in range(4):
+        sh.up("--cow", name=f"w{turn}")
+        sh.names += [f"x{turn}"]
+        sh.sh("for n in $(seq 300); do echo $n >f$n; done", name=f"w{turn}")
+        monitor = sh.monitor(f"w{turn}")
+        process = sh.start("fork", f"w{turn}", f"x{turn}")
+        time.sleep(0.005 + 0.03 * turn)
+        os.kill(monitor, signal.SIGKILL)
+        process.communicate(timeout=WAIT)
+        wait_for(lambda: f'"x{turn}"' not in sh("ps", "--json").stdout or sh("exec", f"x{turn}", "-c", "true").returncode == 0, 5)
+        def alive():
+            return [s["name"] for s in json.loads(sh("ps", "--json").stdout)["sandboxes"]]
+
+        assert wait_for(lambda: f"w{turn}" not in alive(), 3)
+        if f"x{turn}" in alive():
+            assert sh.sh("ls | grep -c ^f", f"x{turn}") == "301\n"
