@@ -652,7 +652,7 @@ typedef struct csn_stats_result {
 	uint64_t commands;      /* that run, detached ones too */
 	uint64_t idle_ms;       /* since anything was asked but this; 0: somebody waits */
 	uint64_t idle_limit_ms; /* after which it ends, or CSN_NONE */
-	const char *means;      /* how what follows is known: "cgroup", or "sampled" */
+	const char *means;  /* how what follows is known: "cgroup", "sampled"; "none": not at all */
 	uint64_t mem_bytes; /* of all its commands together; this and what follows: or CSN_NONE */
 	uint64_t mem_limit;
 	uint64_t processes; /* and threads */

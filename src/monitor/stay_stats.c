@@ -12,7 +12,7 @@ static bool scratch_now(const struct limits *limits, struct sample_scratch *ret_
 }
 
 struct use {
-	const char *means; /* cgroup, sampled */
+	const char *means; /* cgroup, sampled; none: what runs is not ours to look at */
 	uint64_t mem_bytes, processes, cpu_us;
 };
 
@@ -36,6 +36,10 @@ static struct use look(const struct run *run)
 	struct use use = { "cgroup", CGROUP_UNKNOWN, CGROUP_UNKNOWN, CGROUP_UNKNOWN };
 	struct cgroup_usage usage;
 
+	if (run->limits.is_elsewhere) {
+		use.means = "none";
+		return use;
+	}
 	if (!run->limits.has_group || cgroup_read(&run->limits.group, &usage) < 0 ||
 	    usage.mem_bytes == CGROUP_UNKNOWN) {
 		count_tree(run, &use);

@@ -4,7 +4,7 @@ import pathlib
 import shutil
 
 import pytest
-from calls import CALLS, PLAIN, Teller, sh
+from calls import CALLS, PLAIN, Call, Teller, read, sh
 from run_fixtures import *  # noqa: F403
 from run_fixtures import TOP, make_box, remove_box
 from test_stay import Stay
@@ -106,11 +106,13 @@ def test_files_in_a_dictionary(someones):
     example = shutil.copy(TOP / "examples/dictionary.py", box.base)
     policy = COMMAND + "command: {argv: [%s, %s], enforces: [%s]}\n" % (PYTHON, example, SEALED)
     assert len(pathlib.Path(example).read_text().splitlines()) <= 60
-    theirs = tell(box, policy, PLAIN + [sh("true")])
+    piped = [Call("write", path=b"piped", stdin=[b"a", b"b" * 65535]), read(b"piped", offset=65530),
+             Call("write", path=b"piped", stdin=[b"x" * 65536] * 4), Call("write", path=b"piped", stdin=[])]
+    theirs = tell(box, policy, PLAIN + piped + [sh("true")])
     told = zip(PLAIN, theirs, tell(someones(), WALLS["local"], PLAIN))
     different = [f"{call!r}\n    {one!r:.300}\n    {other!r:.300}" for call, one, other in told if unworded(one) != unworded(other)]
     assert not different, "\n".join(different)
-    assert theirs[-1][1][0] == "not_supported"
+    assert [kind if kind == "reply" else told[0] for kind, told, _ in theirs[len(PLAIN):]] == ["reply", "reply", "efbig", "reply", "not_supported"]
     assert not list(box.ws.glob("plain")), "nothing of the host's is touched"
 
 
