@@ -141,7 +141,9 @@ typedef struct csn_options {
 	bool no_record;            /* --no-record */
 	uint32_t start_timeout_ms; /* for the wall to stand; 0: a minute */
 	uint32_t call_timeout_ms;  /* for each call that has none of its own; 0: none */
-	const void *reserved[8];
+	const char *pool; /* `caisson pool start`'s name: a prepared sandbox of that pool is
+			   * taken if it has one that fits; else one is made as without */
+	const void *reserved[7];
 } csn_options;
 
 /*

@@ -211,5 +211,9 @@ void wall_done(struct wall *wall)
 	wall->failure = fd_close(wall->failure);
 	wall->complaints = fd_close(wall->complaints);
 	wall->life = fd_close(wall->life);
+	wall->order = fd_close(wall->order);
+	wall->spaces[0] = fd_close(wall->spaces[0]);
+	wall->spaces[1] = fd_close(wall->spaces[1]);
+	wall->userns = fd_close(wall->userns);
 	wall->skeleton = fd_close(wall->skeleton);
 }

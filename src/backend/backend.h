@@ -35,6 +35,9 @@ struct wall {
 	int failure;      /* a struct csn_error arrives here when a lockdown step fails, end of file
 			     otherwise */
 	int complaints;   /* a file that takes its program's stderr, up to a bound; -1: none */
+	int order;        /* one that waits is let go on here; -1: it does not wait */
+	int spaces[2];    /* of one that waits: its user and mount namespaces; -1 */
+	int userns;       /* of root's that waits: what is lent is id-mapped through it; -1 */
 	int skeleton;     /* holds the lock of what the root is a view of; -1: none */
 	uid_t kernel_uid; /* the uid behind the sandbox, as the host sees it */
 	uint64_t enforces;
@@ -45,7 +48,7 @@ struct wall {
 	(struct wall)                                                                             \
 	{                                                                                         \
 		.pid = -1, .pidfd = -1, .stream = -1, .listeners = -1, .life = -1, .failure = -1, \
-		.complaints = -1, .skeleton = -1                                                  \
+		.complaints = -1, .order = -1, .spaces = { -1, -1 }, .userns = -1, .skeleton = -1 \
 	}
 
 struct backend_start {
@@ -62,6 +65,7 @@ struct backend_start {
 	int search_fd;           /* that of its searches; -1: none */
 	unsigned own_processes;  /* of ours inside, beside the commands: they count too */
 	bool has_tty;            /* the command will run on a terminal */
+	bool waits;              /* prepared ahead: nothing is lent yet, bind() does it */
 	int clone_group;         /* directory for CLONE_INTO_CGROUP (v2), -1: none */
 	int agent_enter[3];      /* files to which a process writes "0" to enter the agent's */
 	int cmd_enter[3];        /* and the commands' control groups; -1: none */
@@ -93,6 +97,16 @@ struct backend {
 	int (*attempt)(void);
 	int (*start)(const struct plan *plan, const struct backend_start *how,
 		     struct wall *ret_wall, struct csn_error *err);
+	/*
+	 * Lends what this plan lends to a wall that was started to wait, and lets it go on; NULL:
+	 * this wall cannot wait. The plan differs from that of the start in nothing else, and a
+	 * copy-on-write workspace cannot be lent so. Of `how` only what is lent is used. 0 or
+	 * -errno with a sentence: the wall is good for nothing then.
+	 */
+	int (*bind)(const struct plan *plan, const struct backend_start *how, struct wall *wall,
+		    struct csn_error *err);
+	/* Of such a plan: is there a place in the waiting wall's root for all it lends? */
+	bool (*has_places)(const struct plan *waiting, const struct plan *plan);
 	/*
 	 * Lends one more path to a started wall, seen by what runs there at once. NULL: this wall
 	 * cannot. Called in a process of its own, which is good for nothing else afterwards: it is

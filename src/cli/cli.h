@@ -72,7 +72,9 @@ struct cli_options {
 	bool markdown;    /* help */
 	const char *max_runs;
 	/* Of the commands of sandboxes that stay. */
-	const char *fd; /* monitor */
+	const char *fd;   /* monitor */
+	const char *pool; /* up */
+	const char *size; /* pool start */
 	const char *cwd;
 	const char *call_timeout;
 	const char *tag;
@@ -228,6 +230,9 @@ int cli_ps(struct cli *cli);
 int cli_stats(struct cli *cli);
 int cli_gc(struct cli *cli);
 int cli_down(struct cli *cli);
+int cli_pool_start(struct cli *cli);
+int cli_pool_status(struct cli *cli);
+int cli_pool_stop(struct cli *cli);
 int cli_doctor(struct cli *cli);
 int cli_policy_init(struct cli *cli);
 int cli_policy_set(struct cli *cli);

@@ -100,6 +100,17 @@ static const struct cli_flag run_flags[] = {
 	{ NULL },
 };
 
+static const struct cli_flag up_flags[] = {
+	{ "pool", 0, "NAME", "take a prepared one from this pool, if it has one that fits",
+	  CLI_TEXT, TO(pool) },
+	{ NULL },
+};
+
+static const struct cli_flag pool_flags[] = {
+	{ "size", 0, "N", "how many wait, 1 to 16; default 2", CLI_TEXT, TO(size) },
+	{ NULL },
+};
+
 static const struct cli_flag monitor_flags[] = {
 	{ "fd", 0, "N", "the descriptor of a connected stream socket", CLI_TEXT, TO(fd) },
 	{ NULL },
@@ -253,6 +264,7 @@ const struct cli_command cli_commands[] = {
 	  .summary = "start a sandbox that stays, and print its name",
 	  .text = "The same flags and the same policy as `run`. The sandbox ends by `caisson down "
 		  "NAME`, after half an hour without a call (limits.idle), or with its wall.",
+	  .flags = up_flags,
 	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
 	  .starts_sandbox = true,
 	  .max_args = 1,
@@ -472,6 +484,36 @@ const struct cli_command cli_commands[] = {
 		  "of lost runs stay until runs rm.",
 	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
 	  .run = cli_gc },
+	{ .name = "pool start",
+	  .usage = "[NAME]",
+	  .summary = "keep prepared sandboxes waiting, for `up --pool` and libcaisson",
+	  .text = "NAME is `pool` by default. The flags and the policy of `run` say what is "
+		  "prepared; "
+		  "the workspace, the mounts and the variables are those of who takes one, under "
+		  "his "
+		  "own flags and his own policy. One that does not fit is never used, and none is "
+		  "used twice. The pool ends by `pool stop`, or after half an hour without a "
+		  "request "
+		  "(limits.idle); what was taken goes on.",
+	  .flags = pool_flags,
+	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .starts_sandbox = true,
+	  .max_args = 1,
+	  .run = cli_pool_start },
+	{ .name = "pool status",
+	  .usage = "[NAME]",
+	  .summary = "how many wait, how many were taken, how many did not fit and why",
+	  .text = "",
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .max_args = 1,
+	  .run = cli_pool_status },
+	{ .name = "pool stop",
+	  .usage = "[NAME]",
+	  .summary = "end a pool and the sandboxes that wait in it",
+	  .text = "Returns when nothing of them is left. Sandboxes that were taken go on.",
+	  .sets = CLI_OUTPUT_FLAGS,
+	  .max_args = 1,
+	  .run = cli_pool_stop },
 	{ .name = "monitor",
 	  .usage = "--fd N",
 	  .summary = "be the monitor of a sandbox, for a program that speaks its frames",

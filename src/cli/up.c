@@ -21,23 +21,15 @@
 
 #include "base/fd.h"
 #include "base/place.h"
+#include "base/pool.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/project.h"
+#include "cli/up.h"
 #include "cli/walls.h"
 #include "monitor/stay.h"
 
 extern char **environ;
-
-struct up {
-	const char *name;
-	int place;
-	int lock;
-	int listener;
-	int owner;              /* a stream whose end is the sandbox's, -1 */
-	int told;               /* where the parent waits for a struct csn_error, -1 */
-	struct csn_error error; /* why there is no sandbox, code 0: there is one */
-};
 
 static void tell(void *data, const struct csn_error *err)
 {
@@ -46,13 +38,15 @@ static void tell(void *data, const struct csn_error *err)
 	up->error = *err;
 	if (!err->code && up->lock >= 0)
 		place_mark_up(up->lock);
+	if (up->answer)
+		up->answer(up, err);
 	if (up->told >= 0 && write(up->told, err, sizeof *err) < 0)
 		return; /* nobody waits any more */
 	up->told = fd_close(up->told);
 }
 
 /* Nothing of the caller's terminal, shell or pipes is kept. */
-static int leave_caller(void)
+int up_leave_caller(void)
 {
 	_cleanup_fd_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -66,7 +60,7 @@ static int leave_caller(void)
 
 /* Each command may hold 64 connects with two descriptors of ours: eight of them fill the usual
  * 1024, and no listener could be taken any more. A command's own bound is the plan's. */
-static void raise_open_files(void)
+void up_raise_files(void)
 {
 	struct rlimit limit;
 
@@ -76,31 +70,39 @@ static void raise_open_files(void)
 	setrlimit(RLIMIT_NOFILE, &limit); /* to what it may be: not refused */
 }
 
-static int stay(struct up *up, const struct plan *plan, const struct cli_policy *policy,
-		const struct cli_options *options)
+void up_setup(struct up *up, const struct up_wish *wish, struct stay_setup *ret_setup)
 {
-	struct stay_setup setup = {
-		.run = { .plan = plan,
-			 .cwd = plan->workspace.host ? plan->workspace.at : "/tmp",
+	const struct cli_policy *policy = wish->policy;
+
+	*ret_setup = (struct stay_setup){
+		.run = { .plan = wish->plan,
+			 .cwd = wish->plan->workspace.host ? wish->plan->workspace.at : "/tmp",
 			 .host_cwd = policy->project.cwd,
 			 .caller_env = (const char *const *)environ,
 			 .stdin_fd = -1,
 			 .stdout_fd = -1,
 			 .stderr_fd = -1,
 			 .tty_fd = -1,
-			 .run_root = options->no_record ? NULL : policy->project.run_root,
+			 .run_root = wish->options->no_record ? NULL : policy->project.run_root,
 			 .hidden_root = policy->project.run_root,
 			 .home = policy->facts.home,
-			 .tags = options->tags.items },
+			 .tags = wish->options->tags.items },
 		.listen_fd = up->listener,
 		.owner_fd = up->owner,
 		.tell = tell,
 		.data = up,
 	};
+}
+
+static int stay(struct up *up, const struct plan *plan, const struct cli_policy *policy,
+		const struct cli_options *options)
+{
 	struct run_outcome outcome = { 0 };
+	struct stay_setup setup;
 	int r;
 
-	raise_open_files();
+	up_setup(up, &(struct up_wish){ plan, policy, options }, &setup);
+	up_raise_files();
 	r = stay_execute(&setup, &outcome);
 	run_outcome_done(&outcome);
 	return r;
@@ -109,7 +111,7 @@ static int stay(struct up *up, const struct plan *plan, const struct cli_policy 
 static _Noreturn void serve(struct up *up, const struct plan *plan, const struct cli_policy *policy,
 			    const struct cli_options *options)
 {
-	int r = leave_caller();
+	int r = up_leave_caller();
 
 	/* Once more, as who we are now: the kernel tells clients the process that listened last. */
 	if (r >= 0 && listen(up->listener, SOMAXCONN) < 0)
@@ -121,7 +123,7 @@ static _Noreturn void serve(struct up *up, const struct plan *plan, const struct
 }
 
 /* Until the monitor is ready, or says why it cannot be. */
-static int await(int fd, struct csn_error *ret_err)
+int up_await(int fd, struct csn_error *ret_err)
 {
 	ssize_t n;
 
@@ -158,7 +160,7 @@ static int start(struct up *up, const struct plan *plan, const struct cli_policy
 	r = pid < 0 ? csn_fail(err, -errno, "start", "cannot start the monitor: %m") : 0;
 	fd_close(pipe_fds[1]);
 	if (r >= 0)
-		r = await(pipe_fds[0], err);
+		r = up_await(pipe_fds[0], err);
 	fd_close(pipe_fds[0]);
 	return r;
 }
@@ -197,15 +199,83 @@ static int open_up(struct cli *cli, struct up *up, start_fn start_it, struct csn
 	return r;
 }
 
+/* The flags again, as words; what `up` takes beside them is about us. */
+struct words {
+	const char *at[POOL_WORDS + 1];
+	size_t count;
+};
+
+static void add_word(struct words *words, const char *flag, const char *value)
+{
+	if (!value || words->count + 2 > POOL_WORDS)
+		return;
+	words->at[words->count++] = flag;
+	words->at[words->count++] = value;
+}
+
+static void add_words(struct words *words, const char *flag, const struct cli_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		add_word(words, flag, list->items[i]);
+}
+
+static void add_flags(struct words *words, const struct cli_options *options, char *workspace,
+		      size_t size)
+{
+	const char *mode = options->workspace_mode;
+
+	snprintf(workspace, size, "%s%s%s", options->workspace ? options->workspace : ".",
+		 mode ? ":" : "", mode ? mode : "");
+	add_word(words, "--policy", options->policy);
+	add_word(words, "--tier", options->tier);
+	add_word(words, "--backend", options->backend);
+	add_word(words, "--workspace", options->workspace ? workspace : NULL);
+	add_word(words, "--at", options->workspace_at);
+	add_word(words, "--network", options->network);
+	add_words(words, "--allow", &options->allow);
+	add_words(words, "--mount", &options->mounts);
+	add_words(words, "--limit", &options->limits);
+	add_words(words, "--env", &options->env);
+	add_words(words, "--tag", &options->tags);
+	add_word(words, "--run-dir", options->run_dir);
+	if (mode && !options->workspace)
+		words->at[words->count++] = str_is(mode, "cow") ? "--cow" : "--rw";
+	if (options->no_record)
+		words->at[words->count++] = "--no-record";
+}
+
+/* 1: the pool's is up; 0: it had none, and a line says so; -errno: ours would not be either. */
+static int ask_pool(const struct cli *cli, const char *name, struct csn_error *err)
+{
+	struct words *words = calloc(1, sizeof *words);
+	char workspace[PATH_MAX + 8];
+	int fd = -1, r;
+
+	if (!words)
+		return csn_fail(err, -ENOMEM, "pool", "out of memory");
+	add_flags(words, &cli->options, workspace, sizeof workspace);
+	words->at[words->count++] = name;
+	r = pool_ask(cli->options.pool, POOL_UP, words->at, &fd, err);
+	free(words);
+	fd_close(fd);
+	if (r == 0 && !cli->options.quiet)
+		fprintf(stderr, "caisson: not from the pool: %s\n", err->text);
+	if (r == 0)
+		*err = (struct csn_error){ 0 };
+	return r;
+}
+
 int cli_up(struct cli *cli)
 {
-	struct up up = { .place = -1, .lock = -1, .listener = -1, .owner = -1, .told = -1 };
+	struct up up = UP_NONE;
 	char made[PLACE_NAME_MAX];
 	struct csn_error err = { 0 };
 	int r;
 
 	up.name = cli->arg_count ? cli->args[0] : make_name(made, sizeof made);
-	r = open_up(cli, &up, start, &err);
+	r = cli->options.pool ? ask_pool(cli, up.name, &err) : 0;
+	if (r == 0)
+		r = open_up(cli, &up, start, &err);
 	fd_close(up.lock);
 	fd_close(up.listener);
 	fd_close(up.place);
@@ -230,7 +300,7 @@ static int become(struct up *up, const struct plan *plan, const struct cli_polic
 
 int cli_monitor(struct cli *cli)
 {
-	struct up up = { .place = -1, .lock = -1, .listener = -1, .told = -1 };
+	struct up up = UP_NONE;
 	struct csn_error err = { 0 };
 	uint64_t fd = 0;
 	struct stat st;

@@ -52,6 +52,7 @@ struct csn_sandbox {
 	unsigned cancelled_at;
 	uint32_t timeout_ms; /* of calls that have none */
 	pid_t owner;         /* a fork's child must not use it */
+	bool is_ours;        /* opened here: closing it ends it */
 	pid_t monitor;       /* ours to end, or 0 */
 	int monitor_fd;      /* a pidfd, or -1 */
 	int said_fd;         /* what it writes on stderr, or -1 */

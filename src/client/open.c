@@ -68,7 +68,7 @@ CSN_API csn_sandbox *csn_adopt(int fd, csn_error *err)
 CSN_API csn_sandbox *csn_open(const csn_options *options, csn_error *err)
 {
 	static const csn_options none = { 0 };
-	struct spawned spawned = { .fd = -1 };
+	struct spawned spawned = { .fd = -1, .said_fd = -1 };
 	csn_sandbox *link;
 	uint32_t wait_ms;
 
@@ -80,8 +80,10 @@ CSN_API csn_sandbox *csn_open(const csn_options *options, csn_error *err)
 		fd_close(spawned.said_fd);
 		return NULL;
 	}
+	link->is_ours = true;
 	link->monitor = spawned.pid;
-	link->monitor_fd = (int)syscall(SYS_pidfd_open, spawned.pid, 0);
+	if (spawned.pid > 0)
+		link->monitor_fd = (int)syscall(SYS_pidfd_open, spawned.pid, 0);
 	link->said_fd = spawned.said_fd;
 	link->timeout_ms = options->call_timeout_ms;
 	wait_ms = options->start_timeout_ms ? options->start_timeout_ms : START_MS;
@@ -289,10 +291,12 @@ CSN_API void csn_close(csn_sandbox *sandbox)
 {
 	if (!sandbox)
 		return;
-	if (getpid() == sandbox->owner && sandbox->monitor > 0) {
+	if (getpid() == sandbox->owner && sandbox->is_ours) {
 		if (sandbox->is_ready)
 			stop(sandbox);
 		sandbox->fd = fd_close(sandbox->fd);
+	}
+	if (getpid() == sandbox->owner && sandbox->monitor > 0) {
 		reap(sandbox->monitor, sandbox->monitor_fd,
 		     sandbox->is_ready ? REAP_MS : UNREADY_MS);
 	}

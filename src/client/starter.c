@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/pool.h"
 #include "base/program.h"
 #include "base/str.h"
 
@@ -164,14 +165,34 @@ static const char *find_caisson(const csn_options *options, char *path)
 	return CAISSON_PROGRAM;
 }
 
+/* 1: a pool gave one; 0: make one; -code: it could not be made either. */
+static int take_prepared(const csn_options *options, int *ret_fd, csn_error *err)
+{
+	struct words words = { .count = 0 };
+	struct csn_error why = { 0 };
+	int r;
+
+	if (!options->pool)
+		return 0;
+	add_options(&words, options);
+	if (words.count > WORDS_MAX)
+		return 0;
+	r = pool_ask(options->pool, POOL_OPEN, words.at, ret_fd, &why);
+	return r < 0 ? code_pass(err, CSN_EIO, &why) : r;
+}
+
 int starter_spawn(const csn_options *options, struct spawned *ret_spawned, csn_error *err)
 {
 	char path[PATH_MAX];
 	struct words words = { .at = { find_caisson(options, path), "monitor", "--fd", "3" },
 			       .count = 4 };
 	_cleanup_fd_ int ours = -1, theirs = -1, said = -1;
-	int pair[2], r;
+	int pair[2], r = take_prepared(options, &ret_spawned->fd, err);
 
+	if (r != 0) {
+		ret_spawned->pid = 0;
+		return r < 0 ? r : 0;
+	}
 	add_options(&words, options);
 	if (words.count > WORDS_MAX)
 		return code_fail(err, CSN_E2BIG, "open", "there are too many options: %zu words",

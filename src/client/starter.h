@@ -14,9 +14,9 @@
 
 struct spawned {
 	int fd;      /* our end, owned */
-	int said_fd; /* what it writes on stderr, owned */
-	pid_t pid;
+	int said_fd; /* what it writes on stderr, owned; -1: a pool's */
+	pid_t pid;   /* 0: a pool's, which waits for it */
 };
 
-/* Starts `caisson monitor --fd 3 FLAGS`. 0 or -code. */
+/* Takes one from a pool, or starts `caisson monitor --fd 3 FLAGS`. 0 or -code. */
 int starter_spawn(const csn_options *options, struct spawned *ret_spawned, csn_error *err);

@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "os/filter.h"
 #include "os/pass.h"
@@ -29,6 +30,12 @@
 
 /* Kept ones wait above all places; no higher, since the caller may have few descriptors. */
 enum { AGENT_FD = AGENT_FD_SEARCH + 1, ERROR_FD, KEPT_FDS, HIGH_FD = KEPT_FDS };
+
+/* Before the text of a path, its NUL counted. */
+struct late_rule {
+	uint32_t size;
+	uint32_t grant;
+};
 
 static int await_maps(struct launch *launch, struct csn_error *err)
 {
@@ -267,6 +274,44 @@ static int try_to_regain(struct launch *launch, struct csn_error *err)
 	return r < 0 ? csn_fail(err, r, "regain", "%s still works after the drop", attempt) : 0;
 }
 
+static int read_exactly(int fd, void *data, size_t size)
+{
+	for (char *at = data; size > 0;) {
+		ssize_t n = read(fd, at, size);
+
+		if (n <= 0 && !(n < 0 && errno == EINTR))
+			return -EPIPE;
+		at += n > 0 ? n : 0;
+		size -= n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+/* One that was prepared ahead waits here: what it will be lent is mounted by others, and the rules
+ * for it come with the order. */
+static int await_order(struct launch *launch, struct csn_error *err)
+{
+	struct late_rule head;
+	char *at = launch->late_text;
+	uint32_t count = 0;
+
+	if (launch->order_fd < 0)
+		return 0;
+	if (read_exactly(launch->order_fd, &count, sizeof count) < 0)
+		return csn_fail(err, -EPIPE, "order", "the monitor ended, or needs it no more");
+	for (; count > 0; count--) {
+		size_t room = (size_t)(launch->late_text + sizeof launch->late_text - at);
+
+		if (read_exactly(launch->order_fd, &head, sizeof head) < 0 || head.size == 0 ||
+		    head.size > room || read_exactly(launch->order_fd, at, head.size) < 0 ||
+		    at[head.size - 1] ||
+		    launch_allow(launch, at, (enum landlock_grant)head.grant) < 0)
+			return csn_fail(err, -EBADMSG, "order", "the order is not to be read");
+		at += head.size;
+	}
+	return 0;
+}
+
 /* Our own files lie outside the new root. */
 static int allow_ours(const struct launch *launch, int ruleset_fd, int fd)
 {
@@ -408,6 +453,7 @@ const struct launch_step launch_process_steps[] = {
 	{ "caps",	  drop_caps,	  "nothing below needs privilege" },
 	{ "no-new-privs", no_new_privs,	  "landlock and seccomp ask for it" },
 	{ "regain",	  try_to_regain,  "a drop that did not work must be seen before anything runs" },
+	{ "order",	  await_order,	  "landlock opens what was mounted while a prepared one waited" },
 	{ "landlock",	  apply_landlock, "seccomp may forbid its system calls" },
 	{ "terminal",	  no_terminal,	  "the agent makes its own" },
 	{ "workdir",	  go_to_workdir,  "the old one is gone with the old root" },
@@ -469,7 +515,7 @@ struct launch *launch_new(void)
 	if (!launch)
 		return NULL;
 	memset(launch, 0, offsetof(struct launch, rootfs));
-	launch->search_fd = launch->stderr_fd = -1;
+	launch->search_fd = launch->stderr_fd = launch->order_fd = -1;
 	rootfs_init(&launch->rootfs, 0);
 	return launch;
 }
@@ -490,6 +536,28 @@ int launch_allow(struct launch *launch, const char *path, enum landlock_grant gr
 int launch_allow_plain(struct launch *launch, const char *path, enum landlock_grant grant)
 {
 	return add_rule(launch, &(struct launch_rule){ path, grant, true });
+}
+
+int launch_order(int order_fd, const struct launch *launch)
+{
+	struct buf order;
+	uint32_t count = (uint32_t)launch->rule_count;
+	int r;
+
+	buf_init(&order, LAUNCH_LATE_TEXT);
+	r = buf_add(&order, &count, sizeof count);
+	for (size_t i = 0; r >= 0 && i < launch->rule_count; i++) {
+		const struct launch_rule *rule = &launch->rules[i];
+		const struct late_rule head = { (uint32_t)strlen(rule->path) + 1, rule->grant };
+
+		r = buf_add(&order, &head, sizeof head);
+		if (r >= 0)
+			r = buf_add(&order, rule->path, head.size);
+	}
+	if (r >= 0)
+		r = fd_write_all(order_fd, buf_at(&order), buf_size(&order));
+	buf_done(&order);
+	return r;
 }
 
 void launch_limit(struct launch *launch, int resource, uint64_t value)

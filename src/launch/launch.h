@@ -21,7 +21,7 @@
 #include "os/agent_fds.h"
 #include "os/landlock.h"
 
-enum { LAUNCH_RULES = 1024, LAUNCH_UID = 1000, LAUNCH_GID = 1000 };
+enum { LAUNCH_RULES = 1024, LAUNCH_LATE_TEXT = 32 << 10, LAUNCH_UID = 1000, LAUNCH_GID = 1000 };
 
 struct launch_rule {
 	const char *path; /* as seen inside; a missing one is skipped */
@@ -58,11 +58,13 @@ struct launch {
 	int life_fd;                           /* end of file: the monitor is gone */
 	int sync_fd;                           /* one byte: the id maps are written */
 	int netns_fd;                          /* a net namespace comes here by os/pass.h */
+	int order_fd;                          /* of one that waits: launch_order() goes on; -1 */
 	int stream_fd;
 	int listeners_fd;
 	int error_fd;         /* a struct csn_error goes here when a step fails; closed by exec */
 	struct rootfs rootfs; /* unused by walls without a mount namespace */
 	struct launch_rule rules[LAUNCH_RULES];
+	char late_text[LAUNCH_LATE_TEXT]; /* paths of the rules that came with the order */
 };
 
 struct launch_step {
@@ -88,6 +90,12 @@ int launch_allow_plain(struct launch *launch, const char *path, enum landlock_gr
 
 /* Adds an rlimit (soft and hard, never above what the caller has). */
 void launch_limit(struct launch *launch, int resource, uint64_t value);
+
+/*
+ * Lets a child go on that waits with its root made: writes the order, with the rules of `launch`,
+ * whose paths are all that is used of it. 0, -E2BIG, or another negative errno.
+ */
+int launch_order(int order_fd, const struct launch *launch);
 
 /* Walks the steps and executes the agent. Does not return. */
 _Noreturn void launch_run(struct launch *launch, const struct launch_step *steps);

@@ -638,17 +638,40 @@ static int make_root(struct rootfs *rootfs, int root_fd, bool is_skeletal, struc
 	return make_all(rootfs, root_fd, is_skeletal, err);
 }
 
+static int make_sources(struct rootfs *rootfs, struct csn_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < rootfs->count; i++)
+		r = make_source(&rootfs->items[i], err);
+	return r;
+}
+
+int rootfs_add_to(struct rootfs *rootfs, int (*enter)(void *data, struct csn_error *err),
+		  void *data, struct csn_error *err)
+{
+	_cleanup_fd_ int root_fd = -1;
+	int r = make_sources(rootfs, err);
+
+	if (r >= 0)
+		r = enter(data, err);
+	if (r < 0)
+		return r;
+	umask(0);
+	root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return csn_fail(err, -errno, STAGE, "cannot open the root: %m");
+	return make_all(rootfs, root_fd, false, err);
+}
+
 int rootfs_enter(struct rootfs *rootfs, struct csn_error *err)
 {
 	_cleanup_fd_ int root_tree = -1, root_fd = -1;
 	bool is_skeletal;
-	int r;
+	int r = make_sources(rootfs, err);
 
-	for (size_t i = 0; i < rootfs->count; i++) {
-		r = make_source(&rootfs->items[i], err);
-		if (r < 0)
-			return r;
-	}
+	if (r < 0)
+		return r;
 	umask(0);
 	root_tree = take_skeleton(&rootfs->skeleton);
 	is_skeletal = root_tree >= 0;

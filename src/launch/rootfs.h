@@ -103,5 +103,13 @@ bool rootfs_is_mount(const struct rootfs_item *item);
  */
 int rootfs_fill(struct rootfs *rootfs, int tree_fd, struct csn_error *err);
 
+/*
+ * The same for a root that was entered before, while nothing runs in it yet: the items are added
+ * to it. `enter` is called between the sources and the targets, to leave the host's mounts for
+ * those with the root. None of them is a file, a copy or an overlay: the root is read-only.
+ */
+int rootfs_add_to(struct rootfs *rootfs, int (*enter)(void *data, struct csn_error *err),
+		  void *data, struct csn_error *err);
+
 /* Builds the tree and makes it the root of the calling process. 0 or -errno with a sentence. */
 int rootfs_enter(struct rootfs *rootfs, struct csn_error *err);

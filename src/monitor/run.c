@@ -374,9 +374,10 @@ static int make_layer(struct run *run)
 	return 0;
 }
 
-static int start_wall(struct run *run)
+/* What a wall is started with, but for descriptors. */
+static struct backend_start start_of(const struct run *run)
 {
-	struct backend_start how = {
+	return (struct backend_start){
 		.sandbox_id = run->sandbox_id,
 		.hidden = run->hidden,
 		.frozen = (const char *const *)run->protect.frozen,
@@ -387,6 +388,11 @@ static int start_wall(struct run *run)
 		.data_bytes = limits_data_bytes(&run->limits),
 		.has_tty = run->setup->tty_fd >= 0,
 	};
+}
+
+static int start_wall(struct run *run, bool waits)
+{
+	struct backend_start how = start_of(run);
 	bool stays = !run->setup->argv && !run->setup->text;
 	char agent_dir[PATH_MAX];
 	_cleanup_fd_ int agent_fd = -1, search_fd = -1;
@@ -398,6 +404,7 @@ static int start_wall(struct run *run)
 		r = agent_file_open("caisson-search", &search_fd, &run->error);
 	if (r < 0)
 		return r;
+	how.waits = waits;
 	how.agent_fd = agent_fd;
 	how.search_fd = search_fd;
 	if (run_is_declared(run) && agent_file_folder("caisson-agent", agent_dir))
@@ -507,7 +514,7 @@ static int run_started(struct run *run)
 	if (r >= 0)
 		r = make_layer(run);
 	if (r >= 0)
-		r = start_wall(run);
+		r = start_wall(run, false);
 	has_last_word = run->wall.listeners >= 0;
 	if (r >= 0 && has_last_word)
 		sent = send_call(run);
@@ -567,12 +574,108 @@ int run_begin(struct run *run)
 	if (r >= 0)
 		r = make_layer(run);
 	if (r >= 0)
-		r = start_wall(run);
+		r = start_wall(run, false);
 	if (r < 0)
 		return r;
 	run_log_start(run);
 	run_write_state(run);
 	return run_send_init(run);
+}
+
+/* ---- prepared ahead -------------------------------------------------------------------------- */
+
+int run_prepare_ahead(struct run *run)
+{
+	const struct cgroup_probe *probe;
+	int r = backend_choose(run->plan, &run->backend, &run->report, &run->error);
+
+	if (r >= 0 && !run->backend->bind)
+		r = csn_fail(&run->error, -ENOTSUP, "pool",
+			     "the %s wall cannot be prepared ahead: only the process wall can",
+			     run->backend->name);
+	if (r < 0)
+		return r;
+	probe = limits_look(&run->limits, run->plan);
+	run->work = (struct cleaner_work){ .id = run->sandbox_id, .probe = probe };
+	r = take_signals(run);
+	if (r >= 0 && cleaner_is_needed(&run->work))
+		r = cleaner_start(&run->work, &run->cleaner);
+	if (r >= 0)
+		r = limits_open(&run->limits, run->sandbox_id, &run->error);
+	return r < 0 ? r : start_wall(run, true);
+}
+
+/* Another cleaner, which knows of files too, before any is made; the first one was for groups. */
+static int renew_cleaner(struct run *run)
+{
+	struct cleaner old = run->cleaner;
+	int r;
+
+	run->work.protect = &run->protect;
+	if (!run->protect.placeholder_count)
+		return 0;
+	run->work.pending = &run->pending;
+	r = write_pending(run);
+	if (r >= 0)
+		r = cleaner_start(&run->work, &run->cleaner);
+	if (r < 0)
+		return csn_fail(&run->error, r, "start", "cannot start the cleaner: %s",
+				strerror(-r));
+	cleaner_watch(&run->cleaner, run->wall.pidfd, false);
+	cleaner_stop(&old);
+	return 0;
+}
+
+/* From here on it is the run of this setup, which begins now; its groups keep the first name. */
+static int adopt_setup(struct run *run, const struct run_setup *setup)
+{
+	run->setup = setup;
+	run->plan = run->violations.plan = run->limits.plan = setup->plan;
+	run->cwd = setup->cwd;
+	run->started_us = clock_now_us();
+	run->started_wall_ms = clock_wall_ms();
+	run->work.id = arena_text(&run->arena, run->sandbox_id);
+	record_make_id(run->sandbox_id, sizeof run->sandbox_id);
+	return run->work.id ? 0 : -ENOMEM;
+}
+
+int run_begin_ahead(struct run *run, const struct run_setup *setup)
+{
+	struct backend_start how;
+	int r = adopt_setup(run, setup);
+
+	if (r >= 0)
+		r = know_secrets(run);
+	if (r >= 0)
+		r = prepare_view(run);
+	if (r >= 0)
+		r = find_names(run);
+	if (r >= 0)
+		r = renew_cleaner(run);
+	if (r >= 0)
+		r = protect_make(&run->protect, run->plan, &run->arena, &run->error);
+	if (r < 0)
+		return r;
+	pending_made(&run->pending, &run->protect);
+	mark(run, PHASE_PREPARED);
+	if (run->record.dir_fd < 0)
+		r = open_record(run);
+	how = start_of(run);
+	if (r >= 0)
+		r = run->backend->bind(run->plan, &how, &run->wall, &run->error);
+	mark(run, PHASE_CLONED);
+	if (r < 0)
+		return r;
+	run_log_start(run);
+	run_write_state(run);
+	return run_send_init(run);
+}
+
+void run_discard(struct run *run)
+{
+	release(run);
+	run_destroy(run);
+	run_done(run);
 }
 
 int run_account(struct run *run, struct run_outcome *ret_outcome)

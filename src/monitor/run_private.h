@@ -117,6 +117,17 @@ void run_init(struct run *run, const struct run_setup *setup);
 int run_begin(struct run *run);
 int run_account(struct run *run, struct run_outcome *ret_outcome);
 
+/*
+ * The same in two parts. Ahead: groups, and a wall that waits for its order; nothing of the
+ * caller's is looked at but his plan. Then, with the setup that came: what is lent, the record,
+ * {init, …}.
+ */
+int run_prepare_ahead(struct run *run);
+/* Gives back what was prepared, and not used. */
+void run_discard(struct run *run);
+/* See above. */
+int run_begin_ahead(struct run *run, const struct run_setup *setup);
+
 /* Writes state.json, once: what a run that is lost was doing. Without hurry: that it runs is told
  * by the lock on its folder. */
 void run_write_state(struct run *run);

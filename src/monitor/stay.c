@@ -14,6 +14,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
 #include "monitor/stay_private.h"
 
 void stay_up(struct stay *stay)
@@ -243,14 +245,13 @@ static void end_calls(struct stay *stay)
 	}
 }
 
-int stay_execute(const struct stay_setup *setup, struct run_outcome *ret_outcome)
+/* From a start, which went as `started` says, to the account; frees it. */
+static int live(struct stay *stay, int started, struct run_outcome *ret_outcome)
 {
-	struct stay *stay = stay_new(setup);
+	const struct stay_setup *setup = stay->setup;
 	int r;
 
-	if (!stay)
-		return -ENOMEM;
-	if (run_begin(&stay->run) >= 0 && stay_mount_init(stay) >= 0)
+	if (started >= 0 && stay_mount_init(stay) >= 0)
 		stay_loop(stay, look_at_clocks);
 	else
 		stay->run.ending = END_START_FAILED;
@@ -265,4 +266,93 @@ int stay_execute(const struct stay_setup *setup, struct run_outcome *ret_outcome
 	stay_clients_done(stay);
 	free(stay);
 	return r;
+}
+
+int stay_execute(const struct stay_setup *setup, struct run_outcome *ret_outcome)
+{
+	struct stay *stay = stay_new(setup);
+
+	return stay ? live(stay, run_begin(&stay->run), ret_outcome) : -ENOMEM;
+}
+
+/* ---- prepared ahead -------------------------------------------------------------------------- */
+
+struct stay *stay_prepare(const struct stay_setup *setup, struct csn_error *err)
+{
+	struct stay *stay;
+
+	if (setup->run.plan->workspace.access == ACCESS_COW) {
+		csn_fail(err, -ENOTSUP, "pool",
+			 "a copy-on-write workspace cannot be lent to a prepared sandbox: use ro "
+			 "or rw, or start such sandboxes without a pool");
+		return NULL;
+	}
+	stay = stay_new(setup);
+	if (!stay) {
+		csn_fail(err, -ENOMEM, "pool", "out of memory");
+		return NULL;
+	}
+	if (run_prepare_ahead(&stay->run) >= 0)
+		return stay;
+	*err = stay->run.error;
+	if (!err->code)
+		csn_fail(err, -EIO, "pool", "cannot prepare a sandbox");
+	stay_discard(stay);
+	return NULL;
+}
+
+int stay_prepared_fd(const struct stay *stay)
+{
+	return stay->run.wall.pidfd;
+}
+
+static bool has_same_limits(const struct plan_limits *a, const struct plan_limits *b)
+{
+	return a->mem_bytes == b->mem_bytes && a->processes == b->processes &&
+	       a->cpu_milli == b->cpu_milli && a->scratch_bytes == b->scratch_bytes;
+}
+
+/* What the wall was made from, and nobody can change any more. */
+const char *stay_differs(const struct stay *stay, const struct stay_setup *setup)
+{
+	const struct plan *a = stay->setup->run.plan, *b = setup->run.plan;
+	const char *root = setup->run.run_root, *own = stay->setup->run.run_root;
+	const struct {
+		const char *what;
+		bool is_same;
+	} questions[] = {
+		{ "policy file", str_is(a->policy_sha256, b->policy_sha256) },
+		{ "tier", a->tier == b->tier },
+		{ "workspace.mode", b->workspace.access != ACCESS_COW },
+		{ "wall", str_is(a->backend, b->backend) &&
+				  !(b->required & ~(a->required | stay->run.report.enforces)) },
+		{ "network", a->network == b->network },
+		{ "limits", has_same_limits(&a->limits, &b->limits) },
+		{ "limits_mode", a->limits_mode == b->limits_mode },
+		{ "scratch space", str_is(a->scratch_at, b->scratch_at) },
+		{ "image", !a->image && !b->image },
+		{ "mount_roots", plan_lends_late(a) == plan_lends_late(b) },
+		{ "place of the workspace or a mount", stay->run.backend->has_places(a, b) },
+		{ "run root", !root == !own && (!root || str_is(root, own)) },
+		{ "workspace, which holds the run root",
+		  !b->workspace.host ||
+			  !path_is_beneath(setup->run.hidden_root, b->workspace.host) },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
+		if (!questions[i].is_same)
+			return questions[i].what;
+	return NULL;
+}
+
+int stay_take(struct stay *stay, const struct stay_setup *setup, struct run_outcome *ret_outcome)
+{
+	stay->setup = setup;
+	return live(stay, run_begin_ahead(&stay->run, &setup->run), ret_outcome);
+}
+
+void stay_discard(struct stay *stay)
+{
+	run_discard(&stay->run);
+	free(stay);
 }

@@ -29,3 +29,21 @@ struct stay_setup {
 /* Until it ends. 0 when a result exists, whatever it says; a negative errno only when out of
  * memory. */
 int stay_execute(const struct stay_setup *setup, struct run_outcome *ret_outcome);
+
+/*
+ * Prepared ahead, for a pool: groups and a wall that waits, made from a plan whose workspace and
+ * mounts are only places. stay_take() is stay_execute() of another setup, whose plan may differ in
+ * what is lent and in the monitor's own clocks; stay_differs() names the first thing in which it
+ * may not (static text), NULL: it fits. A sandbox is taken once. NULL with a sentence: it cannot
+ * be.
+ */
+struct stay;
+struct stay *stay_prepare(const struct stay_setup *setup, struct csn_error *err);
+/* See above. */
+const char *stay_differs(const struct stay *stay, const struct stay_setup *setup);
+/* Frees it; else as stay_execute(). */
+int stay_take(struct stay *stay, const struct stay_setup *setup, struct run_outcome *ret_outcome);
+/* Becomes readable when the wall has ended by itself; borrowed. */
+int stay_prepared_fd(const struct stay *stay);
+/* Takes all back, and frees it. */
+void stay_discard(struct stay *stay);

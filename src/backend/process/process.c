@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "backend/channels.h"
+#include "backend/process/bind.h"
 #include "backend/process/late.h"
 #include "backend/process/netns.h"
 #include "backend/process/skeleton.h"
@@ -58,6 +59,7 @@ struct start {
 	struct channels channels;
 	int userns_fd;
 	int sync[2];  /* the child reads, we write */
+	int order[2]; /* of one that waits: the child reads */
 	int netns[2]; /* the child receives its net namespace, the helper sends it */
 };
 
@@ -70,6 +72,8 @@ static void start_done(struct start *start)
 	fd_cleanup(&start->userns_fd);
 	fd_cleanup(&start->sync[0]);
 	fd_cleanup(&start->sync[1]);
+	fd_cleanup(&start->order[0]);
+	fd_cleanup(&start->order[1]);
 	fd_cleanup(&start->netns[0]);
 	fd_cleanup(&start->netns[1]);
 	channels_done(&start->channels);
@@ -113,6 +117,9 @@ static int prepare(const struct plan *plan, const struct backend_start *how, str
 	channels_fill(&start->channels, plan, how, launch);
 	add_limits(plan, how, launch);
 	launch->is_loopback_up = plan->network == NETWORK_LOOPBACK;
+	if (how->waits && pipe2(start->order, O_CLOEXEC) < 0)
+		return csn_fail(err, -errno, "start", "cannot make channels to the sandbox: %m");
+	launch->order_fd = start->order[0];
 	launch->sync_fd = start->sync[0];
 	launch->netns_fd = start->netns[0];
 	return 0;
@@ -131,6 +138,19 @@ static int clone_failed(int r, struct csn_error *err)
 			"forbids them, the landlock wall works there: --tier auto");
 }
 
+/* Now: once it has given its rights up, nobody who is not root may look at a process that was not
+ * executed in there. */
+static void open_spaces(struct wall *wall)
+{
+	static const char *const names[] = { "user", "mnt" };
+	char path[64];
+
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)wall->pid, names[i]);
+		wall->spaces[i] = open(path, O_RDONLY | O_CLOEXEC);
+	}
+}
+
 static int start_child(struct start *start, int clone_group, struct wall *wall,
 		       struct csn_error *err)
 {
@@ -143,12 +163,15 @@ static int start_child(struct start *start, int clone_group, struct wall *wall,
 	if (wall->pid == 0) {
 		close(start->sync[1]);
 		close(start->netns[1]);
+		fd_cleanup(&start->order[1]);
 		close(wall->life);
 		launch_run(start->launch, launch_process_steps);
 	}
 	if (wall->pid < 0)
 		return clone_failed(wall->pid, err);
 	assert(wall->kernel_uid != 0);
+	if (start->order[1] >= 0)
+		open_spaces(wall);
 	r = userns_write_maps(wall->pid, LAUNCH_UID, wall->kernel_uid, gid);
 	if (r < 0)
 		return csn_fail(err, r, "ids", "cannot map the sandbox's ids");
@@ -163,7 +186,11 @@ static int process_start(const struct plan *plan, const struct backend_start *ho
 			 struct wall *ret_wall, struct csn_error *err)
 {
 	struct start start = {
-		.channels = CHANNELS_NONE, .userns_fd = -1, .sync = { -1, -1 }, .netns = { -1, -1 }
+		.channels = CHANNELS_NONE,
+		.userns_fd = -1,
+		.sync = { -1, -1 },
+		.order = { -1, -1 },
+		.netns = { -1, -1 },
 	};
 	struct wall wall = WALL_NONE;
 	int r;
@@ -175,6 +202,10 @@ static int process_start(const struct plan *plan, const struct backend_start *ho
 	r = prepare(plan, how, &start, &wall, err);
 	if (r >= 0)
 		r = start_child(&start, how->clone_group, &wall, err);
+	if (r >= 0 && how->waits) {
+		wall.order = fd_take(&start.order[1]);
+		wall.userns = fd_take(&start.userns_fd);
+	}
 	start_done(&start);
 	if (r < 0)
 		wall_done(&wall);
@@ -206,5 +237,7 @@ const struct backend process_backend = {
 	.probe = process_probe,
 	.attempt = process_attempt,
 	.start = process_start,
+	.bind = bind_lend,
+	.has_places = bind_has_places,
 	.mount = late_mount,
 };

@@ -424,8 +424,7 @@ static bool are_apart(const char *run_root, const char *lent)
 	return !lent || (!path_is_beneath(run_root, lent) && !path_is_beneath(lent, run_root));
 }
 
-/* Is nothing of the run root lent? */
-static bool is_apart(const struct tree *tree)
+bool skeleton_is_apart(const struct tree *tree)
 {
 	const char *root = tree->how->run_root;
 	const struct plan *plan = tree->plan;
@@ -477,7 +476,7 @@ int skeleton_use(const struct tree *tree, struct rootfs *rootfs)
 	char name[NAME_SIZE];
 	int r;
 
-	if (!tree->how->run_root || !is_apart(tree) ||
+	if (!tree->how->run_root || !skeleton_is_apart(tree) ||
 	    find_or_make(tree->how->run_root, rootfs, name, &found) < 0)
 		return -1;
 	r = note(tree, name, &found, rootfs);

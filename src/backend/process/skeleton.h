@@ -24,3 +24,6 @@
  * -1: there is no skeleton.
  */
 int skeleton_use(const struct tree *tree, struct rootfs *rootfs);
+
+/* Is nothing of the run root lent? */
+bool skeleton_is_apart(const struct tree *tree);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "os/mounts.h"
 
@@ -323,35 +324,102 @@ static void add_frozen(struct filling *f, const char *const *paths)
 	add_in_workspace(f, ROOTFS_FREEZE, paths);
 }
 
+/* A file's item makes no folder above it. */
+static void add_above(struct filling *f, const char *at)
+{
+	const char *slash = strrchr(at, '/');
+
+	if (slash > at)
+		add(f, ROOTFS_FOLDER, arena_printf(f->arena, "%.*s", (int)(slash - at) - 1, at + 1),
+		    "");
+}
+
+bool tree_has_place(const struct plan *plan, const char *at, size_t before)
+{
+	bool has = path_is_beneath(at, "/tmp") || path_is_beneath(at, plan->scratch_at) ||
+		   (plan_lends_late(plan) && path_is_beneath(at, PLAN_LATE));
+
+	if (plan->workspace.host)
+		has |= path_is_beneath(at, plan->workspace.at);
+	for (size_t i = 0; !has && i < before; i++)
+		has = path_is_beneath(at, plan->mounts[i].at);
+	return has;
+}
+
+/*
+ * For what will be lent when it is known: mount points on the root, which is read-only by then. In
+ * scratch and in what is lent itself they are made, or found, later.
+ */
+static void add_places(struct filling *f)
+{
+	const struct plan *plan = f->plan;
+	struct stat st;
+
+	if (plan->workspace.host)
+		add(f, ROOTFS_FOLDER, plan->workspace.at + 1, "");
+	for (size_t i = 0; i < plan->mount_count; i++) {
+		const struct plan_mount *mount = &plan->mounts[i];
+		bool is_folder = stat(mount->host, &st) < 0 || S_ISDIR(st.st_mode);
+
+		if (tree_has_place(plan, mount->at, i))
+			continue;
+		add_above(f, mount->at);
+		add(f, is_folder ? ROOTFS_FOLDER : ROOTFS_FILE, mount->at + 1, "");
+	}
+}
+
+static void add_lents(struct filling *f)
+{
+	const struct plan *plan = f->plan;
+	const struct backend_start *how = f->how;
+
+	for (const char *const *path = how->toolchains; path && *path; path++)
+		add_host_tree(f, *path, *path, READ_ONLY, false);
+	add_workspace(f);
+	for (size_t i = 0; i < plan->mount_count; i++)
+		add_lent(f, plan->mounts[i].host, plan->mounts[i].at,
+			 plan->mounts[i].access == ACCESS_RW);
+	if (plan->workspace.host && plan->workspace.access != ACCESS_RO)
+		add_frozen(f, how->frozen);
+	if (plan->workspace.host)
+		add_in_workspace(f, ROOTFS_COVER, how->hidden);
+	if (plan_lends_late(plan))
+		add(f, ROOTFS_CLOSE, PLAN_LATE + 1, "");
+}
+
+static struct filling start_filling(const struct tree *tree, struct launch *launch,
+				    struct csn_error *err)
+{
+	rootfs_init(&launch->rootfs, tree->plan->limits.scratch_bytes);
+	return (struct filling){ .plan = tree->plan,
+				 .how = tree->how,
+				 .arena = tree->arena,
+				 .launch = launch,
+				 .err = err,
+				 .userns_fd = tree->userns_fd };
+}
+
+int tree_plan_lent(const struct tree *tree, struct launch *launch, struct csn_error *err)
+{
+	struct filling f = start_filling(tree, launch, err);
+
+	add_lents(&f);
+	return f.result;
+}
+
 int tree_plan(const struct tree *tree, struct launch *launch, struct csn_error *err)
 {
-	const struct plan *plan = tree->plan;
-	const struct backend_start *how = tree->how;
-	struct filling f = { .plan = plan,
-			     .how = how,
-			     .arena = tree->arena,
-			     .launch = launch,
-			     .err = err,
-			     .userns_fd = tree->userns_fd };
+	struct filling f = start_filling(tree, launch, err);
 
-	rootfs_init(&launch->rootfs, plan->limits.scratch_bytes);
 	allow(&f, "/", LANDLOCK_READ);
 	add_system(&f);
 	add_etc(&f);
 	add_devices(&f);
 	add_scratch(&f);
 	add_proc(&f);
-	for (const char *const *path = how->toolchains; path && *path; path++)
-		add_host_tree(&f, *path, *path, READ_ONLY, false);
-	add_workspace(&f);
-	for (size_t i = 0; i < plan->mount_count; i++)
-		add_lent(&f, plan->mounts[i].host, plan->mounts[i].at,
-			 plan->mounts[i].access == ACCESS_RW);
-	if (plan->workspace.host && plan->workspace.access != ACCESS_RO)
-		add_frozen(&f, how->frozen);
-	if (plan->workspace.host)
-		add_in_workspace(&f, ROOTFS_COVER, how->hidden);
-	if (plan_lends_late(plan))
-		add(&f, ROOTFS_CLOSE, PLAN_LATE + 1, "");
+	if (tree->how->waits)
+		add_places(&f);
+	else
+		add_lents(&f);
 	return f.result;
 }

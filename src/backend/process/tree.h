@@ -21,3 +21,10 @@ struct tree {
  * live in the arena or are borrowed from plan and how. 0 or -errno with a sentence.
  */
 int tree_plan(const struct tree *tree, struct launch *launch, struct csn_error *err);
+
+/* The same with what is lent alone, for a root that was prepared without (`how->waits`). */
+int tree_plan_lent(const struct tree *tree, struct launch *launch, struct csn_error *err);
+
+/* Is a mount point at `at` found or made in scratch, in the workspace, in one of the first `before`
+ * mounts? Else the root has to have it from the start. */
+bool tree_has_place(const struct plan *plan, const char *at, size_t before);

@@ -1,0 +1,298 @@
+/*
+ * One prepared sandbox of a pool: a monitor whose wall waits. See pool.c.
+ *
+ * A request comes from a process of our own user and group; it may ask for what `caisson up` would
+ * give it. It is bounded and read with a clock, since others wait behind it.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/place.h"
+#include "base/str.h"
+#include "cli/pool.h"
+#include "cli/walls.h"
+
+extern char **environ;
+
+enum { REQUEST_MS = 2000 };
+
+struct request {
+	struct pool_head head;
+	char *texts; /* owned */
+	char **words;
+	char **variables;
+	const char *cwd;
+};
+
+static void note(const struct pool_child *child, enum pool_note_what what,
+		 const struct csn_error *err)
+{
+	struct pool_note note = { .what = what };
+
+	if (err)
+		note.err = *err;
+	if (write(child->notes, &note, sizeof note) < 0)
+		return; /* the pool is gone */
+}
+
+/* ---- the request -------------------------------------------------------------------------- */
+
+static bool is_ours(int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof peer;
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+	       peer.uid == geteuid() && peer.gid == getegid();
+}
+
+static int read_some(int fd, void *data, size_t size, uint64_t end_ms)
+{
+	for (char *at = data; size > 0;) {
+		struct pollfd ready = { .fd = fd, .events = POLLIN };
+		uint64_t now_ms = clock_now_ms();
+		ssize_t n;
+
+		if (now_ms >= end_ms || poll(&ready, 1, (int)(end_ms - now_ms)) <= 0)
+			return -ETIMEDOUT;
+		n = read(fd, at, size);
+		if (n <= 0)
+			return -EPIPE;
+		at += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+/* `count` texts from *at on, as a list that ends with NULL; NULL: there are fewer. */
+static char **take_texts(char **at, const char *end, uint32_t count)
+{
+	char **list = calloc((size_t)count + 1, sizeof *list);
+
+	for (uint32_t i = 0; list && i < count; i++) {
+		if (*at >= end) {
+			free(list);
+			return NULL;
+		}
+		list[i] = *at;
+		*at += strlen(*at) + 1;
+	}
+	return list;
+}
+
+static int read_request(int fd, struct request *ret_request)
+{
+	uint64_t end_ms = clock_now_ms() + REQUEST_MS;
+	struct request *request = ret_request;
+	struct pool_head *head = &request->head;
+	char *at, *end;
+	int r = read_some(fd, head, sizeof *head, end_ms);
+
+	if (r < 0)
+		return r;
+	if (memcmp(head->magic, POOL_MAGIC, sizeof head->magic) || head->size > POOL_BYTES ||
+	    head->words > POOL_WORDS || head->variables > POOL_WORDS || head->size == 0)
+		return -EBADMSG;
+	request->texts = calloc(1, (size_t)head->size + 1);
+	if (!request->texts)
+		return -ENOMEM;
+	r = read_some(fd, request->texts, head->size, end_ms);
+	if (r < 0)
+		return r;
+	at = request->texts;
+	end = at + head->size;
+	request->words = take_texts(&at, end, head->words);
+	request->variables = request->words ? take_texts(&at, end, head->variables) : NULL;
+	request->cwd = at;
+	return request->variables && at < end && *at == '/' ? 0 : -EBADMSG;
+}
+
+static void request_done(struct request *request)
+{
+	free(request->texts);
+	free(request->words);
+	free(request->variables);
+	*request = (struct request){ 0 };
+}
+
+/* ---- taken --------------------------------------------------------------------------------- */
+
+/* Who asked, and what he is to become. */
+struct taking {
+	struct pool_child *child;
+	struct stay *stay;
+	struct request *request;
+	int fd;
+};
+
+static void answer_text(int fd, enum pool_answer answer, const char *text)
+{
+	char byte = (char)answer;
+
+	if (send(fd, &byte, 1, MSG_NOSIGNAL) == 1 && text)
+		send(fd, text, strlen(text), MSG_NOSIGNAL);
+	if (answer != POOL_TAKEN)
+		shutdown(fd, SHUT_WR);
+}
+
+static _Noreturn void miss(struct taking *taking, enum pool_answer answer,
+			   const struct csn_error *err)
+{
+	answer_text(taking->fd, answer, err->text);
+	note(taking->child, POOL_NOTE_MISSED, err);
+	close(taking->fd);
+	stay_discard(taking->stay);
+	_exit(0);
+}
+
+/* A stream, or somebody who waits for a name to be up. */
+struct taken {
+	struct up up;
+	int fd;
+};
+
+static void answer(struct up *up, const struct csn_error *err)
+{
+	struct taken *taken = (struct taken *)(void *)up;
+
+	_Static_assert(offsetof(struct taken, up) == 0, "the one is found by the other");
+	answer_text(taken->fd, err->code ? POOL_FAILED : POOL_TAKEN, err->code ? err->text : NULL);
+	if (up->owner < 0)
+		taken->fd = fd_close(taken->fd);
+}
+
+static void listen_as(struct taking *taking, struct up *up, const char *name)
+{
+	struct csn_error err = { 0 };
+
+	up->name = name;
+	up->place = place_open(&err);
+	if (up->place < 0 || place_listen(up->place, up->name, &up->lock, &up->listener, &err) < 0)
+		miss(taking, POOL_FAILED, &err);
+}
+
+static _Noreturn void become(struct taking *taking, const struct up_wish *wish, const char *name)
+{
+	struct taken taken = { .up = UP_NONE, .fd = taking->fd };
+	struct run_outcome outcome = { 0 };
+	struct csn_error err = { 0 };
+	struct stay_setup setup;
+	const char *other;
+
+	up_setup(&taken.up, wish, &setup);
+	other = stay_differs(taking->stay, &setup);
+	if (other)
+		csn_fail(&err, -ESTALE, "pool", "%s", other);
+	if (other)
+		miss(taking, POOL_DIFFERS, &err);
+	if (name)
+		listen_as(taking, &taken.up, name);
+	else
+		taken.up.owner = taking->fd;
+	note(taking->child, POOL_NOTE_TAKEN, NULL);
+	close(taking->child->notes);
+	close(taking->child->listener);
+	close(taking->child->life);
+	setsid();
+	fd_set_nonblock(taking->fd, 1);
+	taken.up.answer = answer;
+	up_setup(&taken.up, wish, &setup);
+	up_raise_files();
+	stay_take(taking->stay, &setup, &outcome);
+	if (name)
+		place_leave(taken.up.place, name);
+	_exit(0);
+}
+
+/* Everything is decided as if his own process did it: his flags, his folder, his variables. */
+static _Noreturn void take(struct taking *taking)
+{
+	static char up_word[] = "up", monitor_word[] = "monitor";
+	struct request *request = taking->request;
+	bool is_up = request->head.wish == POOL_UP;
+	char *word[] = { is_up ? up_word : monitor_word };
+	int words;
+	struct cli cli = { .command = cli_command_find(1, word, &words) };
+	struct csn_error err = { 0 };
+	struct cli_policy policy;
+	struct plan plan;
+	int r;
+
+	environ = request->variables;
+	r = chdir(request->cwd) < 0
+		    ? csn_fail(&err, -errno, "pool", "cannot go to %.100s: %m", request->cwd)
+		    : 0;
+	if (r >= 0)
+		r = cli_parse(&cli, (int)request->head.words, request->words, &err);
+	if (r >= 0)
+		walls_take_variable(&cli);
+	if (r >= 0)
+		r = walls_check_built(&cli.options, &err);
+	if (r >= 0)
+		r = cli_load_policy(&cli.options, &policy, &err);
+	if (r >= 0)
+		r = cli_decide(&cli.options, &policy, NULL, &plan, &err);
+	if (r < 0)
+		miss(taking, POOL_FAILED, &err);
+	become(taking, &(struct up_wish){ &plan, &policy, &cli.options },
+	       is_up ? cli.args[0] : NULL);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+/* Nonsense is hung up on. */
+static void hear(struct pool_child *child, struct stay *stay)
+{
+	_cleanup_fd_ int fd = accept4(child->listener, NULL, NULL, SOCK_CLOEXEC);
+	struct request request = { 0 };
+	struct taking taking = { child, stay, &request, fd };
+
+	if (fd < 0 || !is_ours(fd))
+		return;
+	if (read_request(fd, &request) >= 0) {
+		if (request.head.wish == POOL_OPEN || request.head.wish == POOL_UP)
+			take(&taking);
+		if (request.head.wish == POOL_STOP) {
+			note(child, POOL_NOTE_STOP, NULL);
+			fd_take(&fd); /* open until we are over */
+		}
+	}
+	request_done(&request);
+}
+
+_Noreturn void pool_child_be(struct pool_child *child)
+{
+	struct up up = UP_NONE;
+	struct stay_setup setup;
+	struct csn_error err = { 0 };
+	struct stay *stay;
+
+	up_setup(&up, &child->wish, &setup);
+	stay = stay_prepare(&setup, &err);
+	if (!stay) {
+		note(child, POOL_NOTE_FAILED, &err);
+		_exit(1);
+	}
+	note(child, POOL_NOTE_READY, NULL);
+	for (;;) {
+		struct pollfd fds[] = { { child->listener, POLLIN, 0 },
+					{ child->life, POLLIN, 0 },
+					{ stay_prepared_fd(stay), POLLIN, 0 } };
+
+		if (poll(fds, 3, -1) < 0 && errno != EINTR)
+			break;
+		if (fds[1].revents || fds[2].revents)
+			break;
+		if (fds[0].revents)
+			hear(child, stay);
+	}
+	stay_discard(stay);
+	_exit(0);
+}

@@ -1,0 +1,45 @@
+/*
+ * up - a sandbox that stays, from flags to its monitor; shared with the pool, which has monitors
+ * wait
+ */
+#pragma once
+
+#include "cli/project.h"
+#include "monitor/stay.h"
+
+struct up {
+	const char *name;
+	int place;
+	int lock;
+	int listener;
+	int owner; /* a stream whose end is the sandbox's, -1 */
+	int told;  /* where the parent waits for a struct csn_error, -1 */
+	/* Is told first: code 0, or why there is no sandbox. NULL: nobody else. */
+	void (*answer)(struct up *up, const struct csn_error *err);
+	struct csn_error error; /* why there is no sandbox, code 0: there is one */
+};
+
+#define UP_NONE                                                                  \
+	(struct up)                                                              \
+	{                                                                        \
+		.place = -1, .lock = -1, .listener = -1, .owner = -1, .told = -1 \
+	}
+
+/* What a sandbox is to be. */
+struct up_wish {
+	const struct plan *plan;
+	const struct cli_policy *policy;
+	const struct cli_options *options;
+};
+
+/* The monitor's setup for it; borrows all of it. */
+void up_setup(struct up *up, const struct up_wish *wish, struct stay_setup *ret_setup);
+
+/* Nothing of the caller's terminal, shell or pipes is kept. 0 or -errno. */
+int up_leave_caller(void);
+
+/* As many descriptors as we may have. */
+void up_raise_files(void);
+
+/* Waits for the error that a child writes. 0, or a negative errno with its sentence. */
+int up_await(int fd, struct csn_error *ret_err);
