@@ -499,6 +499,7 @@ const struct launch_step launch_local_steps[] = {
 const struct launch_step launch_command_steps[] = {
 	{ "life",	  check_monitor,   "nothing that follows may outlive the monitor" },
 	{ "session",	  own_session,	   "no controlling terminal of the caller's is kept" },
+	{ "priority",	  usual_priority,  "control groups refuse a real-time class" },
 	{ "groups",	  enter_groups,	   "before anything is allocated on the sandbox's account" },
 	{ "limits",	  set_limits,	   "core dumps" },
 	{ "workdir",	  go_to_workdir,   "not the caller's" },

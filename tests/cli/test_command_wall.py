@@ -218,3 +218,10 @@ def test_the_agent_alone(caisson):
         process.kill()
         process.wait()
     assert all(found[fd] == "/dev/null" for fd in range(3, 9) if found), found
+
+
+def test_a_callers_priority_is_not_lent(root_box):
+    def taken():
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(5))
+    run = root_box.python("import os; print(os.sched_getscheduler(0))", policy=policy(AGENT), preexec_fn=taken)
+    assert (run.status, run.text) == (0, f"{os.SCHED_OTHER}\n"), run
