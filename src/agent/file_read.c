@@ -41,20 +41,32 @@ static ssize_t read_full(int fd, char *data, size_t size, int64_t at)
 	return (ssize_t)got;
 }
 
-static void send_piece(struct agent *agent, struct reading *reading, const char *data, size_t size)
+/* The next bytes of the file, at most `want`, straight into a frame. How many, or a negative errno;
+ * of none there is no frame. */
+static ssize_t send_piece(struct agent *agent, struct reading *reading, size_t want)
 {
 	struct emit emit = agent_frame(agent);
+	ssize_t n = -ENOMEM;
+	void *at;
 
 	emit_tuple(&emit, 4);
 	emit_atom(&emit, "data");
 	emit_int(&emit, reading->job.ref);
 	emit_atom(&emit, "stdout");
-	emit_binary(&emit, data, size);
+	at = emit_space(&emit, want);
+	if (at)
+		n = read_full(reading->fd, at, want, reading->at);
+	if (n <= 0) {
+		emit_drop(&emit);
+		return n;
+	}
+	emit_space_end(&emit, (size_t)n);
 	agent_send(agent, &emit);
-	reading->job.window -= (int64_t)size;
-	reading->at += (int64_t)size;
-	reading->left -= (int64_t)size;
-	reading->sent += (int64_t)size;
+	reading->job.window -= n;
+	reading->at += n;
+	reading->left -= n;
+	reading->sent += n;
+	return n;
 }
 
 static enum job_state end(struct agent *agent, struct reading *reading)
@@ -71,10 +83,9 @@ static enum job_state step(struct agent *agent, struct job *job)
 {
 	struct reading *reading = (struct reading *)job;
 	struct csn_error err = { 0 };
-	char data[FRAME_PIECE];
 
 	for (int i = 0; i < PIECES; i++) {
-		int64_t want = sizeof data;
+		int64_t want = FRAME_PIECE;
 		ssize_t n;
 
 		want = reading->left < want ? reading->left : want;
@@ -83,13 +94,11 @@ static enum job_state step(struct agent *agent, struct job *job)
 		want = job->window < want ? job->window : want;
 		if (want <= 0)
 			return JOB_WAITS;
-		n = read_full(reading->fd, data, (size_t)want, reading->at);
+		n = send_piece(agent, reading, (size_t)want);
 		if (n < 0) {
 			resolve_fail(&err, (int)n, "read", reading->path);
 			return files_over(agent, job, &err);
 		}
-		if (n > 0)
-			send_piece(agent, reading, data, (size_t)n);
 		if (n < want)
 			return end(agent, reading);
 	}
@@ -146,6 +155,5 @@ void read_start(struct agent *agent, const struct call *call)
 		reading->fd = fd_take(&fd);
 		reading->at = at;
 		reading->left = left;
-		send_piece(agent, reading, data, (size_t)n);
 	}
 }

@@ -2,6 +2,8 @@
 #include "monitor/channel.h"
 
 #include <errno.h>
+#include <stdint.h>
+#include <sys/uio.h>
 #include <stdalign.h>
 #include <stddef.h>
 #include <unistd.h>
@@ -32,6 +34,37 @@ int channel_send(struct channel *channel, struct emit *emit)
 {
 	(void)channel;
 	return emit_end(emit);
+}
+
+/* Of what is queued and then `data`: how many bytes of `data` the stream took. */
+static size_t write_both(struct channel *channel, const void *data, size_t size)
+{
+	size_t queued = buf_size(&channel->out);
+	struct iovec parts[] = { { buf_at(&channel->out), queued },
+				 { (void *)(uintptr_t)data, size } };
+	ssize_t n = writev(channel->fd, parts, 2);
+
+	if (n < 0) /* not now, or never: channel_flush() finds out */
+		return 0;
+	buf_consume(&channel->out, (size_t)n < queued ? (size_t)n : queued);
+	return (size_t)n > queued ? (size_t)n - queued : 0;
+}
+
+int channel_send_binary(struct channel *channel, struct emit *emit, const void *data, size_t size)
+{
+	size_t sent = 0;
+	int r;
+
+	emit_binary_head(emit, size);
+	r = emit_end_before(emit, size);
+	if (r < 0)
+		return r;
+	if (buf_size(&channel->out) < FRAME_PIECE && channel_wants_out(channel))
+		sent = write_both(channel, data, size);
+	r = buf_add(&channel->out, (const char *)data + sent, size - sent);
+	if (r < 0)
+		channel->is_broken = true;
+	return r;
 }
 
 bool channel_wants_out(const struct channel *channel)

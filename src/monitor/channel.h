@@ -36,6 +36,11 @@ void channel_done(struct channel *channel);
 struct emit channel_frame(struct channel *channel);
 int channel_send(struct channel *channel, struct emit *emit);
 
+/* The same, of a frame whose last part is a binary, not emitted yet: `data` goes to the stream
+ * without a copy, as far as that takes it now. A failure leaves the stream out of step: the channel
+ * is broken. */
+int channel_send_binary(struct channel *channel, struct emit *emit, const void *data, size_t size);
+
 /* Reads once and handles whole frames. 0, or a negative errno with a sentence: broken. */
 int channel_read(struct channel *channel, channel_fn handle, void *data, struct csn_error *err);
 

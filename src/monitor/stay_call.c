@@ -251,6 +251,8 @@ static int pass_data(struct stay *stay, struct stay_call *call, const struct ter
 	emit_atom(&emit, "data");
 	emit_int(&emit, call->ref);
 	emit_atom(&emit, "stdin");
+	if (items[3].type == TERM_BINARY)
+		return channel_send_binary(&stay->run.channel, &emit, items[3].bytes.data, size);
 	emit_term(&emit, &items[3]);
 	return channel_send(&stay->run.channel, &emit);
 }
@@ -436,8 +438,7 @@ static int on_data(struct stay *stay, const struct term *items, struct csn_error
 	emit_atom(&emit, "data");
 	emit_int(&emit, call->client_ref);
 	emit_term(&emit, &items[2]);
-	emit_binary(&emit, items[3].bytes.data, size);
-	if (channel_send(&call->client->channel, &emit) < 0)
+	if (channel_send_binary(&call->client->channel, &emit, items[3].bytes.data, size) < 0)
 		call->client->is_gone = true;
 	return 0;
 }

@@ -44,18 +44,28 @@ struct emit emit_begin(struct buf *buf)
 	return emit;
 }
 
-int emit_end(struct emit *emit)
+void emit_drop(struct emit *emit)
+{
+	buf_truncate(emit->buf, emit->frame);
+}
+
+int emit_end_before(struct emit *emit, size_t tail)
 {
 	struct buf *buf = emit->buf;
-	size_t size = buf_size(buf) - emit->frame;
+	size_t size = buf_size(buf) - emit->frame + tail;
 
 	if (emit->error == 0 && size > FRAME_HEAD + (size_t)FRAME_MAX)
 		emit->error = -E2BIG; /* the reader would refuse it */
 	if (emit->error < 0)
-		buf_truncate(buf, emit->frame);
+		emit_drop(emit);
 	else
 		put_u32(buf_at(buf) + emit->frame, (uint32_t)(size - FRAME_HEAD));
 	return emit->error;
+}
+
+int emit_end(struct emit *emit)
+{
+	return emit_end_before(emit, 0);
 }
 
 void emit_tuple(struct emit *emit, uint32_t arity)
@@ -120,12 +130,38 @@ void emit_int(struct emit *emit, int64_t value)
 		emit_big(emit, value);
 }
 
-void emit_binary(struct emit *emit, const void *data, size_t size)
+void emit_binary_head(struct emit *emit, size_t size)
 {
 	if (size > UINT32_MAX && emit->error == 0)
 		emit->error = -E2BIG;
 	add_head(emit, ETF_BINARY, (uint32_t)size);
+}
+
+void emit_binary(struct emit *emit, const void *data, size_t size)
+{
+	emit_binary_head(emit, size);
 	emit_raw(emit, data, size);
+}
+
+void *emit_space(struct emit *emit, size_t max)
+{
+	void *at;
+
+	emit_binary_head(emit, 0);
+	if (emit->error < 0)
+		return NULL;
+	at = buf_reserve(emit->buf, max);
+	if (!at)
+		emit->error = -E2BIG;
+	return at;
+}
+
+void emit_space_end(struct emit *emit, size_t size)
+{
+	struct buf *buf = emit->buf;
+
+	put_u32(buf_at(buf) + buf_size(buf) - 4, (uint32_t)size);
+	buf_grew(buf, size);
 }
 
 void emit_text(struct emit *emit, const char *text)

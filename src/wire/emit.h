@@ -27,6 +27,23 @@ struct emit emit_begin(struct buf *buf);
 int emit_end(struct emit *emit);
 
 /*
+ * The same of a frame that ends in a binary of which only the head was emitted: its `size` bytes
+ * follow in the stream, and are the caller's to send. Saves the copy of bulk data.
+ */
+int emit_end_before(struct emit *emit, size_t size);
+void emit_binary_head(struct emit *emit, size_t size);
+
+/*
+ * A binary that is filled in place: where at most `max` bytes go, NULL on failure; then how many
+ * there are. Nothing is emitted in between.
+ */
+void *emit_space(struct emit *emit, size_t max);
+void emit_space_end(struct emit *emit, size_t size);
+
+/* Takes the unfinished frame back. */
+void emit_drop(struct emit *emit);
+
+/*
  * What follows appends one term or the head of one. Failures are remembered in `error`;
  * nothing is written after the first.
  */

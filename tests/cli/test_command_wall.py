@@ -201,6 +201,7 @@ def test_facts_are_taken_as_declared(user_box):
     stay = Stay(box)
     assert stay.up(*box.policy(policy(argv, observes=["FilesystemWriteViolation", "NetworkAccessViolation"]))).returncode == 0
     done = stay.client().call("exec", argv=[b"true"])[0][2]
+    stay.down()
     assert sorted(f["event"] for f in done["violations"]) == [b"FilesystemWriteViolation", b"NetworkAccessViolation"], done
 
 
