@@ -618,6 +618,10 @@ typedef struct csn_diff_result {
 	size_t count;
 	bool truncated;
 	csn_output text; /* the changed lines, as patch(1) reads them */
+	/* Files of the workspace that cannot be changed in the copy: their owner or group has no
+	 * number inside. Of its first 20,000; and ten names with a NULL after them, or NULL. */
+	uint64_t foreign;
+	const char *const *foreign_names;
 } csn_diff_result;
 
 /* Lists what a copy-on-write workspace changed; its commands may run meanwhile. */

@@ -18,7 +18,7 @@
 #include "cli/changes_out.h"
 #include "cli/out.h"
 
-enum { PATH_TEXT_MAX = 32 << 10, LINE_BYTES = 8 << 20 };
+enum { PATH_TEXT_MAX = 32 << 10, LINE_BYTES = 8 << 20, FOREIGN_NAMES = 10 };
 
 bool changes_is_living(const char *name)
 {
@@ -141,10 +141,12 @@ static int diff_living(const struct cli *cli, csn_sandbox *sandbox, csn_error *e
 	if (diff->count == 0 && !cli->options.json && !cli->options.quiet)
 		fputs("nothing changed\n", stderr);
 	if (cli->options.json)
-		out_json(json_pack("{s:s, s:O, s:b}", "sandbox", cli->args[0], "changes", list,
-				   "truncated", diff->truncated));
+		out_json(json_pack("{s:s, s:O, s:b, s:I}", "sandbox", cli->args[0], "changes", list,
+				   "truncated", diff->truncated, "foreign",
+				   (json_int_t)diff->foreign));
 	else if (!cli->options.quiet)
 		say_truncated(diff->truncated);
+	changes_say_foreign(cli, diff->foreign, diff->foreign_names, FOREIGN_NAMES);
 	json_decref(list);
 	csn_free(diff);
 	return CLI_OK;

@@ -3,6 +3,7 @@
 #include "cli/changes_out.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,4 +60,20 @@ void changes_print_committed(const struct cli *cli, char letter, const char *nam
 		printf("  %s left out: %s\n", name, reason);
 	else if (!cli->options.quiet)
 		printf("%c %s\n", letter, name);
+}
+
+void changes_say_foreign(const struct cli *cli, uint64_t count, const char *const *names,
+			 size_t named)
+{
+	if (count == 0 || cli->options.json || cli->options.quiet)
+		return;
+	fprintf(stderr,
+		"caisson: %" PRIu64 " file%s of another owner or group cannot be changed in the "
+		"copy: ",
+		count, count == 1 ? "" : "s");
+	for (size_t i = 0; names && i < named && names[i]; i++) {
+		fputs(i ? ", " : "", stderr);
+		out_text(stderr, names[i]);
+	}
+	fputs(count > named ? ", …\n" : "\n", stderr);
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "cli/cli.h"
 
@@ -19,6 +20,11 @@ int changes_print_text(const struct cli *cli, const void *bytes, size_t size);
 /* "A path", or "  path left out: reason"; `name` is safe to print, the reason is ours. */
 void changes_print_committed(const struct cli *cli, char letter, const char *name,
 			     const char *reason);
+
+/* "3 files belong to others …": what the copy cannot change, on stderr, for people; ends with NULL
+ * or after `named`. Nothing for a `count` of 0. */
+void changes_say_foreign(const struct cli *cli, uint64_t count, const char *const *names,
+			 size_t named);
 
 /* Does a sandbox of this name live? Else it may be a run's id. In changes.c. */
 bool changes_is_living(const char *name);

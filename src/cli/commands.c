@@ -442,8 +442,11 @@ const struct cli_command cli_commands[] = {
 	  .usage = "NAME NEW [TAG]",
 	  .summary = "start another sandbox with what one with --cow changed so far",
 	  .text = "NEW has the same policy and grants, and files as NAME has them now, or had at "
-		  "the snapshot TAG. Processes are not copied.",
-	  .sets = CLI_OUTPUT_FLAGS,
+		  "the snapshot TAG. Processes are not copied. NAME may be a finished run's id; "
+		  "then the policy file of its workspace counts as it is now, and no flags of "
+		  "then.",
+	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .offers = { OFFER_RUN },
 	  .min_args = 2,
 	  .max_args = 3,
 	  .run = cli_fork },

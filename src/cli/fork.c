@@ -1,12 +1,24 @@
 /*
  * caisson snapshot, caisson fork: what a sandbox changed, kept under a tag or in another sandbox
+ *
+ * A living one is forked by its own monitor. A finished run has none: its fork is a sandbox under
+ * the policy that is in force now for the workspace of then.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "audit/tree.h"
+#include "base/place.h"
 #include "cli/call.h"
 #include "cli/changes_out.h"
+#include "cli/cow.h"
 #include "cli/out.h"
+#include "cli/up.h"
+#include "monitor/copy_save.h"
 
 static int tell(const struct cli *cli, const csn_copied *copied, const char *key, const char *name)
 {
@@ -49,6 +61,60 @@ static int fork_it(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
 	return status;
 }
 
+/* What is said of it, as of a living one. */
+static csn_copied copied_of(const struct layer_copied *copied)
+{
+	return (csn_copied){ copied->entries, copied->bytes, copied->torn, copied->first };
+}
+
+static int start_fork(struct cli *cli, const struct cow *cow, const struct copy_forked *forked,
+		      struct csn_error *err)
+{
+	char layer[PATH_MAX + RUN_ID_SIZE + sizeof forked->name + 8];
+
+	snprintf(layer, sizeof layer, "%s/%s/cow/%s", cow->run.root, cow->run.id, forked->name);
+	cli->options.workspace = cow->copy.facts.workspace;
+	cli->options.workspace_mode = "cow";
+	/* There the policy file is looked for, as it was then. */
+	if (chdir(cow->copy.facts.workspace) < 0)
+		return csn_fail(err, -errno, "fork", "cannot enter the workspace %s: %s",
+				cow->copy.facts.workspace, strerror(errno));
+	return up_named(cli, cli->args[1], layer, err);
+}
+
+static int fork_run(struct cli *cli, struct cow *cow, struct copy_forked *forked,
+		    struct csn_error *err)
+{
+	struct cli named = *cli;
+	int r;
+
+	named.arg_count = 1; /* the others are no paths */
+	if (!place_is_name(cli->args[1]))
+		return csn_fail(err, -EINVAL, "fork", "that is no name of a sandbox");
+	r = cow_open(&named, cow, err);
+	if (r == 0)
+		r = copy_fork(cow->copy.cow_fd, cli->args[2], cow->started_ms, forked, err);
+	if (r < 0)
+		return r;
+	r = start_fork(cli, cow, forked, err);
+	if (r < 0)
+		tree_remove(cow->copy.cow_fd, forked->name);
+	return r;
+}
+
+static int fork_finished(struct cli *cli)
+{
+	_cleanup_cow_ struct cow cow = COW_NONE;
+	struct copy_forked forked = { 0 };
+	struct csn_error err = { 0 };
+	csn_copied copied;
+
+	if (fork_run(cli, &cow, &forked, &err) < 0)
+		return cli_fail(cli, &err);
+	copied = copied_of(&forked.copied);
+	return tell(cli, &copied, "name", cli->args[1]);
+}
+
 int cli_snapshot(struct cli *cli)
 {
 	return call_verb(cli, snapshot);
@@ -56,5 +122,5 @@ int cli_snapshot(struct cli *cli)
 
 int cli_fork(struct cli *cli)
 {
-	return call_verb(cli, fork_it);
+	return changes_is_living(cli->args[0]) ? call_verb(cli, fork_it) : fork_finished(cli);
 }

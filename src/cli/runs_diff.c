@@ -11,6 +11,7 @@
 #include "cli/cow.h"
 #include "cli/out.h"
 #include "monitor/copy_diff.h"
+#include "monitor/copy_foreign.h"
 
 struct listing {
 	const struct cli *cli;
@@ -44,6 +45,17 @@ static int print(void *data, const void *bytes, size_t size)
 	return changes_print_text(listing->cli, bytes, size);
 }
 
+/* Their number. */
+static unsigned say_foreign(const struct cli *cli, const struct cow *cow)
+{
+	struct copy_foreign foreign;
+
+	copy_find_foreign(cow->copy.lower_fd, &foreign);
+	changes_say_foreign(cli, foreign.count, (const char *const *)foreign.names, foreign.named);
+	copy_foreign_done(&foreign);
+	return foreign.count;
+}
+
 int cli_runs_diff(struct cli *cli)
 {
 	_cleanup_cow_ struct cow cow = COW_NONE;
@@ -55,6 +67,7 @@ int cli_runs_diff(struct cli *cli)
 					.entry = cli->options.json ? add_entry : NULL,
 					.data = &listing };
 	struct csn_error err = { 0 };
+	unsigned foreign = 0;
 	int count;
 
 	cow.reaches = true;
@@ -66,9 +79,12 @@ int cli_runs_diff(struct cli *cli)
 		csn_fail(&err, count, "diff", "cannot show the changes: %s", strerror(-count));
 	if (count == 0)
 		cow_say_nothing(cli);
+	if (count >= 0)
+		foreign = say_foreign(cli, &cow);
 	if (count >= 0 && cli->options.json)
-		return out_json(json_pack("{s:s, s:s, s:o}", "run_id", cow.run.id, "workspace",
-					  cow.copy.facts.workspace, "changes", listing.list));
+		return out_json(json_pack("{s:s, s:s, s:o, s:i}", "run_id", cow.run.id, "workspace",
+					  cow.copy.facts.workspace, "changes", listing.list,
+					  "foreign", (int)foreign));
 	json_decref(listing.list);
 	return count < 0 ? cli_fail(cli, &err) : CLI_OK;
 }

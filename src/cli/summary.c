@@ -17,9 +17,11 @@
 #include "base/path.h"
 #include "base/program.h"
 #include "base/str.h"
+#include "cli/changes_out.h"
 #include "cli/cow.h"
 #include "cli/out.h"
 #include "cli/runs.h"
+#include "monitor/copy_foreign.h"
 
 enum {
 	SHOWN = 5,
@@ -449,6 +451,57 @@ static void print_missed(const struct cli *cli, const struct run_outcome *outcom
 	json_decref(unshown.names);
 }
 
+enum { COPY_NAMES = 10 };
+
+/* "2 modified, 1 added: M a, M b, A c", at most ten names. */
+static void print_changes(const struct copy *copy)
+{
+	static const char *const names[] = {
+		[LAYER_MODIFIED] = "modified", [LAYER_ADDED] = "added", [LAYER_DELETED] = "deleted"
+	};
+	static const enum layer_change order[] = { LAYER_MODIFIED, LAYER_ADDED, LAYER_DELETED };
+	size_t counts[ARRAY_SIZE(order)] = { 0 };
+	const char *between = "";
+
+	for (size_t i = 0; i < copy->layer.count; i++)
+		counts[copy->layer.entries[i].change]++;
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		if (counts[order[i]]) {
+			fprintf(stderr, "%s%zu %s", between, counts[order[i]], names[order[i]]);
+			between = ", ";
+		}
+	for (size_t i = 0; i < copy->layer.count && i < COPY_NAMES; i++) {
+		char *name = copy_path_text(&copy->layer.entries[i]);
+
+		fprintf(stderr, "%s %c %s", i ? "," : ":",
+			copy_change_letter(&copy->layer.entries[i]), name ? name : "?");
+		free(name);
+	}
+	fputs(copy->layer.count > COPY_NAMES ? ", …\n" : "\n", stderr);
+}
+
+/* A command as a shell takes it, for the run and the place of its record. */
+static void print_command(const struct cli *cli, const char *verb, const char *run_id)
+{
+	char word[PATH_MAX * 4];
+
+	fprintf(stderr, "caisson %s ", verb);
+	if (cli->options.run_dir)
+		fprintf(stderr, "--run-dir %s ",
+			str_shell_word(cli->options.run_dir, word, sizeof word) < 0 ? "DIR" : word);
+	fputs(run_id, stderr);
+}
+
+/* Who failed because of it was told "Value too large". */
+static void print_foreign(const struct cli *cli, const struct copy *copy)
+{
+	struct copy_foreign foreign;
+
+	copy_find_foreign(copy->lower_fd, &foreign);
+	changes_say_foreign(cli, foreign.count, (const char *const *)foreign.names, foreign.named);
+	copy_foreign_done(&foreign);
+}
+
 /* What a copy-on-write workspace holds now, and the commands that work on it. */
 static void print_copy(const struct cli *cli, const struct run_outcome *outcome)
 {
@@ -468,11 +521,19 @@ static void print_copy(const struct cli *cli, const struct run_outcome *outcome)
 	snprintf(id, sizeof id, "%s", outcome->run_id);
 	named.args = words;
 	named.arg_count = 1;
-	if (cow_open(&named, &cow, &err) < 0 || cow.copy.layer.count == 0)
+	if (cow_open(&named, &cow, &err) < 0)
 		return;
-	fprintf(stderr, "%scaisson:%s %zu file%s changed in the copy: caisson runs diff · commit\n",
-		out_color(cli, stderr, OUT_BOLD), out_plain(cli, stderr), cow.copy.layer.count,
-		cow.copy.layer.count == 1 ? "" : "s");
+	print_foreign(cli, &cow.copy);
+	if (cow.copy.layer.count == 0)
+		return;
+	fprintf(stderr, "%scaisson:%s in the copy ", out_color(cli, stderr, OUT_BOLD),
+		out_plain(cli, stderr));
+	print_changes(&cow.copy);
+	fputs("  to see them:   ", stderr);
+	print_command(cli, "diff", id);
+	fputs("\n  to keep them:  ", stderr);
+	print_command(cli, "commit", id);
+	fputc('\n', stderr);
 }
 
 static void print_own(const struct cli *cli)

@@ -86,7 +86,8 @@ void up_setup(struct up *up, const struct up_wish *wish, struct stay_setup *ret_
 			 .run_root = wish->options->no_record ? NULL : policy->project.run_root,
 			 .hidden_root = policy->project.run_root,
 			 .home = policy->facts.home,
-			 .tags = wish->options->tags.items },
+			 .tags = wish->options->tags.items,
+			 .layer_from = up->layer_from },
 		.listen_fd = up->listener,
 		.owner_fd = up->owner,
 		.tell = tell,
@@ -265,23 +266,32 @@ static int ask_pool(const struct cli *cli, const char *name, struct csn_error *e
 	return r;
 }
 
-int cli_up(struct cli *cli)
+int up_named(struct cli *cli, const char *name, const char *layer_from, struct csn_error *err)
 {
 	struct up up = UP_NONE;
-	char made[PLACE_NAME_MAX];
-	struct csn_error err = { 0 };
 	int r;
 
-	up.name = cli->arg_count ? cli->args[0] : make_name(made, sizeof made);
-	r = cli->options.pool ? ask_pool(cli, up.name, &err) : 0;
-	if (r == 0)
-		r = open_up(cli, &up, start, &err);
+	up.name = name;
+	up.layer_from = layer_from;
+	r = open_up(cli, &up, start, err);
 	fd_close(up.lock);
 	fd_close(up.listener);
 	fd_close(up.place);
+	return r;
+}
+
+int cli_up(struct cli *cli)
+{
+	char made[PLACE_NAME_MAX];
+	const char *name = cli->arg_count ? cli->args[0] : make_name(made, sizeof made);
+	struct csn_error err = { 0 };
+	int r = cli->options.pool ? ask_pool(cli, name, &err) : 0;
+
+	if (r == 0)
+		r = up_named(cli, name, NULL, &err);
 	if (r < 0)
 		return cli_fail(cli, &err);
-	puts(up.name);
+	puts(name);
 	return CLI_OK;
 }
 

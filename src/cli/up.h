@@ -12,8 +12,9 @@ struct up {
 	int place;
 	int lock;
 	int listener;
-	int owner; /* a stream whose end is the sandbox's, -1 */
-	int told;  /* where the parent waits for a struct csn_error, -1 */
+	int owner;              /* a stream whose end is the sandbox's, -1 */
+	int told;               /* where the parent waits for a struct csn_error, -1 */
+	const char *layer_from; /* see monitor/run.h; NULL */
 	/* Is told first: code 0, or why there is no sandbox. NULL: nobody else. */
 	void (*answer)(struct up *up, const struct csn_error *err);
 	struct csn_error error; /* why there is no sandbox, code 0: there is one */
@@ -43,3 +44,7 @@ void up_raise_files(void);
 
 /* Waits for the error that a child writes. 0, or a negative errno with its sentence. */
 int up_await(int fd, struct csn_error *ret_err);
+
+/* Starts one of this name as the flags say; `layer_from` is what its copy-on-write workspace begins
+ * with (monitor/run.h), or NULL. 0 when it is up, or -errno with a sentence. */
+int up_named(struct cli *cli, const char *name, const char *layer_from, struct csn_error *err);

@@ -80,6 +80,7 @@ static int diff_result(struct call *call, const struct kept *text, csn_diff_resu
 {
 	struct term reply = call->reply;
 	const struct term *list = term_get(&reply, "changes");
+	const struct term *names = term_get(&reply, "foreign_names");
 	csn_diff_result *result = result_new(call, sizeof *result);
 	const csn_change *changes = read_changes(result, list);
 
@@ -88,6 +89,9 @@ static int diff_result(struct call *call, const struct kept *text, csn_diff_resu
 	result->changes = changes;
 	result->count = list->count;
 	result->truncated = result_flag(&reply, "truncated");
+	result->foreign = result_u64(&reply, "foreign");
+	if (names && result_texts(result, names, &result->foreign_names) < 0)
+		return no_memory(result, err);
 	*ret_result = result;
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "monitor/copy_commit.h"
 #include "monitor/copy_diff.h"
+#include "monitor/copy_foreign.h"
 #include "monitor/stay_verbs.h"
 #include "os/reach.h"
 
@@ -204,14 +205,23 @@ static int make_diff(struct changes *changes, const struct term *map, struct csn
 					.write = write_text,
 					.entry = add_change,
 					.data = changes };
+	struct copy_foreign foreign;
 	struct emit emit;
 	int r = copy_diff_all(&diff);
 
 	if (r < 0)
 		return csn_fail(err, r, "diff", "cannot show the changes: %s", strerror(-r));
-	emit = worker_reply(changes->worker, 2);
+	copy_find_foreign(changes->copy.lower_fd, &foreign);
+	emit = worker_reply(changes->worker, 4);
 	put_list(&emit, "changes", &changes->copy, &changes->applied);
 	put_atom(&emit, "truncated", changes->is_truncated ? "true" : "false");
+	put_int(&emit, "foreign", foreign.count);
+	emit_atom(&emit, "foreign_names");
+	emit_list(&emit, foreign.named);
+	for (unsigned i = 0; i < foreign.named; i++)
+		emit_text(&emit, foreign.names[i]);
+	emit_nil(&emit);
+	copy_foreign_done(&foreign);
 	return worker_send(changes->worker, &emit);
 }
 

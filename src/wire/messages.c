@@ -517,6 +517,10 @@ static const struct frame_key diff_result[] = {
 	{ "changes", 'R', true, RESULTS_MAX,
 	  "sorted by path; changed lines come before, as `data` on stdout", change },
 	{ "truncated", 'B', true, 0, "there were more" },
+	{ "foreign", 'i', false, INT32_MAX,
+	  "files of the workspace whose owner or group has no number inside: they cannot be "
+	  "changed; of its first 20000" },
+	{ "foreign_names", 'L', false, LISTING_BYTES, "ten of them" },
 	{ NULL },
 };
 

@@ -1,4 +1,5 @@
 """What a person at a terminal is told after a run: denials in groups, limits by their names, what was kept from it."""
+import re
 import subprocess
 
 import pytest
@@ -33,10 +34,20 @@ def test_a_failing_command_is_told_what_was_hidden(caisson, project, env):
     assert "hidden" not in on_a_terminal(caisson, project, env, "run", "--", "true")[1]
 
 
-def test_a_copy_says_what_it_holds(caisson, project, env):
-    seen = on_a_terminal(caisson, project, env, "run", "--cow", "-c", "echo x >a; echo y >b")[1]
-    assert "caisson: 2 files changed in the copy: caisson runs diff · commit\n" in seen, seen
-    assert "changed" not in on_a_terminal(caisson, project, env, "run", "--cow", "--", "true")[1]
+def test_a_copy_says_what_it_holds_and_how_to_keep_it(caisson, project, env):
+    (project / "old").write_text("x")
+    (project / "gone").write_text("x")
+    seen = on_a_terminal(caisson, project, env, "run", "--cow", "-c", "echo x >a; echo y >'b\nc'; echo z >old; rm gone")[1]
+    assert "caisson: in the copy 1 modified, 2 added, 1 deleted: A a, A b\\nc, D gone, M old\n" in seen, seen
+    for words in re.findall(r"  to (?:see|keep) them: +caisson (.*)\n", seen):
+        done = subprocess.run([caisson, *words.split()], cwd=project, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=30)
+        assert done.returncode == 0 and b"A a\n" in done.stdout, done
+    assert (project / "old").read_text() == "z\n" and not (project / "gone").exists()
+    seen = on_a_terminal(caisson, project, env, "run", "--cow", "-c", "for n in $(seq 20); do echo >f$n; done")[1]
+    assert "20 added: A f1, A f10," in seen and seen.count(" A f") == 10 and ", …\n" in seen, seen
+    seen = on_a_terminal(caisson, project, env, "run", "--cow", "--run-dir", "r u", "-c", "echo >x")[1]
+    assert "caisson commit --run-dir 'r u' 2" in seen, seen
+    assert "the copy" not in on_a_terminal(caisson, project, env, "run", "--cow", "--", "true")[1]
 
 
 @pytest.mark.parametrize("flags, text, says", [
