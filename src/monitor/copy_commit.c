@@ -64,9 +64,9 @@ static bool is_as_compared(const struct placing *placing)
 }
 
 /* Moves a file from its temporary name to its own. */
-static int rename_into_place(const struct placing *placing, const char *temporary)
+static int rename_into_place(const struct placing *placing, int from, const char *temporary)
 {
-	int from = placing->commit->copy->lower_fd, r = is_as_compared(placing) ? 0 : -ESTALE;
+	int r = is_as_compared(placing) ? 0 : -ESTALE;
 
 	if (r == 0 && renameat(from, temporary, placing->dir_fd, placing->name) < 0)
 		r = -errno;
@@ -135,16 +135,31 @@ static int fill_file(const struct placing *placing, int to)
 	return 0;
 }
 
-static int replace_file(const struct placing *placing, int fd, const char *temporary)
+/* Gives a file its temporary name: in the workspace's own folder, where it is looked for, or, if
+ * that may not be written or is another subvolume, beside its place. */
+static int name_file(const struct placing *placing, int fd, const char *temporary, int *ret_folder)
 {
-	sigset_t before;
 	int r;
 
+	*ret_folder = placing->commit->copy->lower_fd;
 	copy_commit_sweep(placing->commit->copy);
+	r = link_file(fd, *ret_folder, temporary);
+	if (r != -EACCES && r != -EXDEV)
+		return r;
+	*ret_folder = placing->dir_fd;
+	unlinkat(placing->dir_fd, temporary, 0);
+	return link_file(fd, placing->dir_fd, temporary);
+}
+
+static int replace_file(const struct placing *placing, int fd, const char *temporary)
+{
+	int folder, r;
+	sigset_t before;
+
 	hold_signals(&before);
-	r = link_file(fd, placing->commit->copy->lower_fd, temporary);
+	r = name_file(placing, fd, temporary, &folder);
 	if (r == 0)
-		r = rename_into_place(placing, temporary);
+		r = rename_into_place(placing, folder, temporary);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
@@ -154,7 +169,7 @@ static int place_file(const struct placing *placing, int fd, const char *tempora
 	int r;
 
 	if (is_named)
-		return rename_into_place(placing, temporary);
+		return rename_into_place(placing, placing->commit->copy->lower_fd, temporary);
 	if (placing->entry->change != LAYER_ADDED || placing->commit->is_forced)
 		return replace_file(placing, fd, temporary);
 	r = link_file(fd, placing->dir_fd, placing->name);
@@ -193,7 +208,7 @@ static int replace_link(const struct placing *placing, const char *target)
 	hold_signals(&before);
 	r = symlinkat(target, copy->lower_fd, temporary) < 0 ? -errno : 0;
 	if (r == 0)
-		r = rename_into_place(placing, temporary);
+		r = rename_into_place(placing, copy->lower_fd, temporary);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
