@@ -68,10 +68,10 @@ class Pool:
         with self.connected() as peer:
             return struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 
-    def connected(self):
+    def connected(self, gid=None):
         peer = socket.socket(socket.AF_UNIX)
         ours = os.geteuid(), os.getegid()
-        os.setegid(self.box.uid)
+        os.setegid(self.box.uid if gid is None else gid)
         os.seteuid(self.box.uid)
         try:
             peer.connect(str(self.stay.runtime / "caisson" / "pools" / "pool.sock"))
@@ -283,6 +283,22 @@ def test_garbage_is_hung_up_on(pool):
         slow.sendall(b"csn")
         pool.taken()
     assert pool.status()["missed"] == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root: to become somebody")
+def test_another_group_is_hung_up_on(pool):
+    """Who has other groups may read other files; the pool would lend its own."""
+    pool.start()
+    words = request("O", ["--policy", str(pool.policy)], [f"{k}={v}" for k, v in (pool.box.env | pool.env).items()], str(pool.box.ws))
+    with pool.connected(gid=4321) as peer:
+        peer.sendall(words)
+        try:
+            assert peer.recv(1) == b""
+        except ConnectionResetError:
+            pass
+    with pool.connected() as peer:
+        peer.sendall(words)
+        assert peer.recv(1) == b"y"
 
 
 def test_one_that_dies_is_replaced(pool):
