@@ -29,7 +29,14 @@
 #include "base/str.h"
 #include "cli/pool.h"
 
-enum { SIZE_MAX_POOL = 16, SIZE = 2, FAILURES_MAX = 5, DRAIN_MS = 10000, IDLE_MS = 30 * 60000 };
+enum {
+	SIZE_MAX_POOL = 16,
+	SIZE = 2,
+	FAILURES_MAX = 5,
+	DRAIN_MS = 10000,
+	IDLE_MS = 30 * 60000,
+	REFILL_MS = 10
+};
 
 struct slot {
 	pid_t pid; /* 0: free */
@@ -50,6 +57,7 @@ struct pool {
 	unsigned taken, missed, failures; /* the last in a row */
 	char why[64];                     /* the last one was missed */
 	uint64_t used_ms, idle_ms;
+	uint64_t refill_ms; /* when, if others are ready: who just took one needs the processors */
 	bool is_over;
 };
 
@@ -118,8 +126,19 @@ static void fill_slot(struct pool *pool, struct slot *slot)
 	*slot = (struct slot){ pid, pair[0], false };
 }
 
+static bool has_ready(const struct pool *pool)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < pool->size; i++)
+		has |= pool->slots[i].is_ready;
+	return has;
+}
+
 static void fill(struct pool *pool)
 {
+	if (has_ready(pool) && clock_now_ms() < pool->refill_ms)
+		return;
 	for (size_t i = 0; i < pool->size && !pool->is_over; i++)
 		if (!pool->slots[i].pid)
 			fill_slot(pool, &pool->slots[i]);
@@ -159,6 +178,7 @@ static void on_note(struct pool *pool, struct slot *slot)
 		return;
 	}
 	pool->used_ms = clock_now_ms();
+	pool->refill_ms = pool->used_ms + REFILL_MS;
 	pool->is_over |= note.what == POOL_NOTE_STOP;
 	pool->taken += note.what == POOL_NOTE_TAKEN;
 	pool->missed += note.what == POOL_NOTE_MISSED;
@@ -217,12 +237,21 @@ static void drain(struct pool *pool)
 	}
 }
 
-static int until_idle(const struct pool *pool)
+static bool is_idle(const struct pool *pool, uint64_t now_ms)
 {
-	uint64_t silent_ms = clock_now_ms() - pool->used_ms;
-	uint64_t left_ms = silent_ms < pool->idle_ms ? pool->idle_ms - silent_ms : 0;
+	return now_ms - pool->used_ms >= pool->idle_ms;
+}
 
-	return left_ms > 60000 ? 60000 : (int)left_ms;
+/* Until the next thing to do by the clock. */
+static int next_ms(const struct pool *pool)
+{
+	uint64_t now_ms = clock_now_ms(), left_ms = 60000;
+
+	if (pool->idle_ms - (now_ms - pool->used_ms) < left_ms)
+		left_ms = is_idle(pool, now_ms) ? 0 : pool->idle_ms - (now_ms - pool->used_ms);
+	if (pool->refill_ms > now_ms && pool->refill_ms - now_ms < left_ms)
+		left_ms = pool->refill_ms - now_ms;
+	return (int)left_ms;
 }
 
 static void serve(struct pool *pool)
@@ -231,8 +260,8 @@ static void serve(struct pool *pool)
 	while (!pool->is_over) {
 		fill(pool);
 		write_status(pool);
-		turn(pool, until_idle(pool));
-		pool->is_over |= until_idle(pool) == 0;
+		turn(pool, next_ms(pool));
+		pool->is_over |= is_idle(pool, clock_now_ms());
 	}
 	drain(pool);
 }

@@ -21,7 +21,11 @@
 
 extern char **environ;
 
-enum { REQUEST_MS = 2000 };
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59 /* 4.13 */
+#endif
+
+enum { REQUEST_MS = 2000, GROUPS_MAX = 1024 };
 
 struct request {
 	struct pool_head head;
@@ -44,13 +48,25 @@ static void note(const struct pool_child *child, enum pool_note_what what,
 
 /* ---- the request -------------------------------------------------------------------------- */
 
+/* Has he the groups that we have? What he may not read we would lend him. */
+static bool has_our_groups(int fd)
+{
+	gid_t ours[GROUPS_MAX], his[GROUPS_MAX];
+	socklen_t size = sizeof his;
+	int count = getgroups(GROUPS_MAX, ours);
+
+	/* The kernel keeps both in order. */
+	return count >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, his, &size) == 0 &&
+	       size == (socklen_t)count * sizeof *his && memcmp(ours, his, size) == 0;
+}
+
 static bool is_ours(int fd)
 {
 	struct ucred peer;
 	socklen_t size = sizeof peer;
 
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-	       peer.uid == geteuid() && peer.gid == getegid();
+	       peer.uid == geteuid() && peer.gid == getegid() && has_our_groups(fd);
 }
 
 static int read_some(int fd, void *data, size_t size, uint64_t end_ms)

@@ -658,12 +658,12 @@ int run_begin_ahead(struct run *run, const struct run_setup *setup)
 		return r;
 	pending_made(&run->pending, &run->protect);
 	mark(run, PHASE_PREPARED);
-	if (run->record.dir_fd < 0)
-		r = open_record(run);
 	how = start_of(run);
-	if (r >= 0)
-		r = run->backend->bind(run->plan, &how, &run->wall, &run->error);
+	r = run->backend->bind(run->plan, &how, &run->wall, &run->error);
 	mark(run, PHASE_CLONED);
+	/* While the agent starts. Nothing is asked of it before. */
+	if (r >= 0 && run->record.dir_fd < 0)
+		r = open_record(run);
 	if (r < 0)
 		return r;
 	run_log_start(run);
