@@ -3,6 +3,7 @@
  */
 #include "cli/cow.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/place.h"
 #include "base/str.h"
 #include "cli/out.h"
 #include "os/reach.h"
@@ -58,6 +60,28 @@ bool cow_is_kept(int root_fd, const char *run_id)
 
 	snprintf(path, sizeof path, "%s/cow/upper", run_id);
 	return fstatat(root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+json_t *cow_snapshots(int root_fd, const char *run_id)
+{
+	char path[RUN_ID_SIZE + 16];
+	json_t *list = json_array();
+	struct dirent *entry;
+	DIR *dir;
+	int fd;
+
+	snprintf(path, sizeof path, "%s/cow/snapshots", run_id);
+	fd = layer_open(root_fd, path, O_DIRECTORY);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		fd_close(fd);
+		return list;
+	}
+	while ((entry = readdir(dir)))
+		if (place_is_name(entry->d_name)) /* others are half copied */
+			json_array_append_new(list, json_string(entry->d_name));
+	closedir(dir);
+	return list;
 }
 
 /* The newest run that has a layer, for record_list(). */

@@ -29,6 +29,9 @@ struct cow {
 /* Does a run of the root keep a layer? */
 bool cow_is_kept(int root_fd, const char *run_id);
 
+/* The tags of a run's snapshots, a new array of texts: for `fork RUN NEW TAG`. */
+json_t *cow_snapshots(int root_fd, const char *run_id);
+
 /* Tells a person on stderr that there was nothing to show; not with --json or -q. */
 void cow_say_nothing(const struct cli *cli);
 

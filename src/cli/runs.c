@@ -543,6 +543,7 @@ static void print_hidden(const json_t *result)
 static void print_result(const struct run *run)
 {
 	const json_t *result = run->result, *policy = json_object_get(result, "policy");
+	json_t *snapshots = cow_snapshots(run->root_fd, run->id);
 	size_t denied = json_array_size(json_object_get(result, "violations"));
 	char end[TERM_TEXT];
 
@@ -568,6 +569,8 @@ static void print_result(const struct run *run)
 	print_list("enforced", json_object_get(result, "enforced"));
 	print_list("tools", json_object_get(result, "toolchains"));
 	print_list("unseen", json_object_get(result, "not_observed"));
+	print_list("snapshots", snapshots);
+	json_decref(snapshots);
 	print_label("record");
 	out_text(stdout, run->root);
 	printf("/%s\n", run->id);

@@ -462,6 +462,7 @@ def test_a_finished_run_is_forked(sh):
     sh.sh("echo two >text")
     assert sh("down", "w").returncode == 0
     run = sh.box.record().name
+    assert "snapshots early\n" in " ".join(sh("runs", "show").stdout.split(" ")).replace("  ", " ")
     sh.names += ["x", "y"]
     assert sh("fork", run[-6:], "x").stdout == "x\n" and sh("fork", run, "y", "early").stdout == "y\n"
     assert sh.sh("cat text; test ! -e gone; cat closed 2>&1; true", "x").startswith("two\n") and sh.sh("cat text", "y") == "one\n"
@@ -491,3 +492,29 @@ def test_files_of_others_are_named(sh):
     assert sh.commit() == ({"kept"}, {}) and (sh.box.ws / "text").exists()
     sh("down", "w")
     assert json.loads(sh("diff", sh.box.record().name, "--json").stdout)["foreign"] == 2
+
+
+def test_a_fork_outlives_an_owner(sh):
+    """A sandbox of csn_open() ends with its owner's stream; its forks have none."""
+    import socket
+    from test_stay import Client
+    ours, theirs = socket.socketpair()
+    sh.box.file("a", "old\n")
+    sh.box.give()
+    process = sh.start("monitor", "--cow", "--fd", theirs.fileno(), pass_fds=[theirs.fileno()])
+    theirs.close()
+    client = Client.__new__(Client)
+    client.socket = ours
+    ours.settimeout(WAIT)
+    client.ready = client.frame()[1]
+    assert {"diff", "commit", "snapshot", "fork"} <= {str(verb) for verb in client.ready["verbs"]}
+    assert client.sh("echo new >a")["exit_code"] == 0
+    frame, _, _ = client.call("fork", 2, name=b"x")
+    assert frame[0] == "reply" and frame[2]["entries"] == 1, frame
+    sh.names.append("x")
+    ours.close()
+    process.communicate(timeout=WAIT)
+    assert sh.sh("cat a", "x") == "new\n"
+    pid = sh.monitor("x")
+    assert {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in (0, 1, 2)} == {"/dev/null"}
+    assert os.getsid(pid) == pid
