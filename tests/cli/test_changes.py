@@ -65,7 +65,8 @@ class Shell:
 def sh(box):
     shell = Shell(box)
     yield shell
-    shell("down", *shell.names)
+    for name in shell.names:  # some are down already
+        shell("down", name)
 
 
 def fill(ws):
