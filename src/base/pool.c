@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -72,6 +73,52 @@ static int send_request(int fd, enum pool_wish wish, const char *const *words)
 	}
 	buf_done(&buf);
 	return r;
+}
+
+/* `count` texts from *at on, as a list that ends with NULL; NULL: there are fewer. */
+static char **take_texts(char **at, const char *end, uint32_t count)
+{
+	char **list = calloc((size_t)count + 1, sizeof *list);
+
+	for (uint32_t i = 0; list && i < count; i++) {
+		if (*at >= end) {
+			free(list);
+			return NULL;
+		}
+		list[i] = *at;
+		*at += strlen(*at) + 1;
+	}
+	return list;
+}
+
+bool pool_is_head(const struct pool_head *head)
+{
+	return memcmp(head->magic, POOL_MAGIC, sizeof head->magic) == 0 && head->size > 0 &&
+	       head->size <= POOL_BYTES && head->words <= POOL_WORDS &&
+	       head->variables <= POOL_WORDS;
+}
+
+int pool_parse(const struct pool_head *head, char *texts, struct pool_texts *ret_texts)
+{
+	struct pool_texts made = { 0 };
+	char *at = texts, *end = texts + head->size;
+
+	made.words = take_texts(&at, end, head->words);
+	made.variables = made.words ? take_texts(&at, end, head->variables) : NULL;
+	made.cwd = at;
+	if (!made.variables || at >= end || *at != '/') {
+		pool_texts_done(&made);
+		return -EBADMSG;
+	}
+	*ret_texts = made;
+	return 0;
+}
+
+void pool_texts_done(struct pool_texts *texts)
+{
+	free(texts->words);
+	free(texts->variables);
+	*texts = (struct pool_texts){ 0 };
 }
 
 /* The text that comes with a refusal. */

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,20 @@ struct pool_head {
 	uint32_t words;
 	uint32_t variables;
 };
+
+/* Is it one of this build's, and within its bounds? */
+bool pool_is_head(const struct pool_head *head);
+
+/* A request's texts; the lists end with NULL and are owned, the texts borrowed. */
+struct pool_texts {
+	char **words;
+	char **variables;
+	const char *cwd; /* absolute */
+};
+
+/* Parts `texts`, head->size bytes and a NUL. 0, or -EBADMSG (out of memory too): nothing to end. */
+int pool_parse(const struct pool_head *head, char *texts, struct pool_texts *ret_texts);
+void pool_texts_done(struct pool_texts *texts);
 
 /* The folder of the pools' sockets, made if it is missing; descriptor or -errno with a sentence. */
 int pool_place(struct csn_error *err);

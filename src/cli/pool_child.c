@@ -29,10 +29,8 @@ enum { REQUEST_MS = 2000, GROUPS_MAX = 1024 };
 
 struct request {
 	struct pool_head head;
-	char *texts; /* owned */
-	char **words;
-	char **variables;
-	const char *cwd;
+	char *bytes; /* owned */
+	struct pool_texts texts;
 };
 
 static void note(const struct pool_child *child, enum pool_note_what what,
@@ -87,54 +85,25 @@ static int read_some(int fd, void *data, size_t size, uint64_t end_ms)
 	return 0;
 }
 
-/* `count` texts from *at on, as a list that ends with NULL; NULL: there are fewer. */
-static char **take_texts(char **at, const char *end, uint32_t count)
-{
-	char **list = calloc((size_t)count + 1, sizeof *list);
-
-	for (uint32_t i = 0; list && i < count; i++) {
-		if (*at >= end) {
-			free(list);
-			return NULL;
-		}
-		list[i] = *at;
-		*at += strlen(*at) + 1;
-	}
-	return list;
-}
-
 static int read_request(int fd, struct request *ret_request)
 {
 	uint64_t end_ms = clock_now_ms() + REQUEST_MS;
-	struct request *request = ret_request;
-	struct pool_head *head = &request->head;
-	char *at, *end;
+	struct pool_head *head = &ret_request->head;
 	int r = read_some(fd, head, sizeof *head, end_ms);
 
-	if (r < 0)
-		return r;
-	if (memcmp(head->magic, POOL_MAGIC, sizeof head->magic) || head->size > POOL_BYTES ||
-	    head->words > POOL_WORDS || head->variables > POOL_WORDS || head->size == 0)
-		return -EBADMSG;
-	request->texts = calloc(1, (size_t)head->size + 1);
-	if (!request->texts)
+	if (r < 0 || !pool_is_head(head))
+		return r < 0 ? r : -EBADMSG;
+	ret_request->bytes = calloc(1, (size_t)head->size + 1);
+	if (!ret_request->bytes)
 		return -ENOMEM;
-	r = read_some(fd, request->texts, head->size, end_ms);
-	if (r < 0)
-		return r;
-	at = request->texts;
-	end = at + head->size;
-	request->words = take_texts(&at, end, head->words);
-	request->variables = request->words ? take_texts(&at, end, head->variables) : NULL;
-	request->cwd = at;
-	return request->variables && at < end && *at == '/' ? 0 : -EBADMSG;
+	r = read_some(fd, ret_request->bytes, head->size, end_ms);
+	return r < 0 ? r : pool_parse(head, ret_request->bytes, &ret_request->texts);
 }
 
 static void request_done(struct request *request)
 {
-	free(request->texts);
-	free(request->words);
-	free(request->variables);
+	pool_texts_done(&request->texts);
+	free(request->bytes);
 	*request = (struct request){ 0 };
 }
 
@@ -241,12 +210,12 @@ static _Noreturn void take(struct taking *taking)
 	struct plan plan;
 	int r;
 
-	environ = request->variables;
-	r = chdir(request->cwd) < 0
-		    ? csn_fail(&err, -errno, "pool", "cannot go to %.100s: %m", request->cwd)
+	environ = request->texts.variables;
+	r = chdir(request->texts.cwd) < 0
+		    ? csn_fail(&err, -errno, "pool", "cannot go to %.100s: %m", request->texts.cwd)
 		    : 0;
 	if (r >= 0)
-		r = cli_parse(&cli, (int)request->head.words, request->words, &err);
+		r = cli_parse(&cli, (int)request->head.words, request->texts.words, &err);
 	if (r >= 0)
 		walls_take_variable(&cli);
 	if (r >= 0)
