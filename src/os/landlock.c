@@ -58,14 +58,19 @@ static size_t attr_size(int abi)
 				       : offsetof(struct ruleset_attr, net);
 }
 
+#define WRITE (READ_FILE | READ_DIR | EXECUTE | WRITE_FILE | TRUNCATE | REFER | MAKE | REMOVE)
+
+/* A file may be moved or linked to where no more may be done with it than where it was. So scratch
+ * has one right more, which is good for nothing there, where devices cannot be made: what comes
+ * from elsewhere stays out. tests/escape/unix_socket_rw.py */
 static const uint64_t grants[] = {
 	[LANDLOCK_LIST] = READ_DIR,
 	[LANDLOCK_READ] = READ_FILE | READ_DIR | EXECUTE,
 	[LANDLOCK_DEVICE] = READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | IOCTL_DEV,
-	[LANDLOCK_WRITE] =
-		READ_FILE | READ_DIR | EXECUTE | WRITE_FILE | TRUNCATE | REFER | MAKE | REMOVE,
-	[LANDLOCK_SCRATCH] = READ_FILE | READ_DIR | EXECUTE | WRITE_FILE | TRUNCATE | REFER | MAKE |
-			     REMOVE | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO,
+	[LANDLOCK_WRITE] = WRITE,
+	[LANDLOCK_KEEP] = WRITE,
+	[LANDLOCK_SCRATCH] =
+		WRITE | IOCTL_DEV | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO,
 };
 
 int landlock_abi(void)
@@ -94,6 +99,8 @@ int landlock_allow(int ruleset_fd, int abi, int fd, enum landlock_grant grant)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	rule.allowed_access = grants[grant] & known_rights(abi);
+	if (grant == LANDLOCK_KEEP && abi < LANDLOCK_ABI_IOCTL)
+		rule.allowed_access &= ~REFER;
 	if (!S_ISDIR(st.st_mode))
 		rule.allowed_access &= ON_FILES;
 	if (syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)

@@ -13,6 +13,7 @@
 enum {
 	LANDLOCK_ABI_FILES = 1,
 	LANDLOCK_ABI_NET = 4,
+	LANDLOCK_ABI_IOCTL = 5,
 	LANDLOCK_ABI_SCOPE = 6,
 	LANDLOCK_ABI_LOG = 7,
 };
@@ -23,7 +24,11 @@ enum landlock_grant {
 	LANDLOCK_READ,   /* read files and folders, execute */
 	LANDLOCK_DEVICE, /* read and write existing nodes, ioctl */
 	LANDLOCK_WRITE,  /* also create, remove, rename and truncate files and folders */
-	LANDLOCK_SCRATCH /* also create sockets and FIFOs */
+	/* The same where no mount lies between it and scratch: no file of it can be moved or linked
+	 * to there, where sockets may be connected to. Before ABI 5 none is moved from folder to
+	 * folder in it either. */
+	LANDLOCK_KEEP,
+	LANDLOCK_SCRATCH /* as LANDLOCK_WRITE; also create sockets and FIFOs */
 };
 
 /* The kernel's ABI, 0 where there is no Landlock. */

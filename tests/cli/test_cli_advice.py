@@ -75,8 +75,8 @@ def test_setting_leaves_nothing_twice(cli, project):
     for word in ("limits.memory=2GiB", "limits.command=10m", "workspace.hide=[]", "workspace.protect=[a, \"b c\"]", "observe=[reads]"):
         assert cli("policy", "set", word).status == 0
     text = (project / "caisson.yaml").read_text()
-    for key in ("limits", "memory", "command", "workspace", "hide", "protect", "observe"):
-        assert len(re.findall(rf"^#? *{key}:", text, re.M)) == 1, key
+    for key in ("limits", " +memory", " +command", "workspace", " +hide", " +protect", "observe"):
+        assert len(re.findall(rf"^#?{key}:", text, re.M)) == 1, key
     shown = cli("policy", "show", "--effective").out
     assert "hide: []" in shown and '[a, "b c"]' in shown and "memory: 2GiB" in shown and "[reads]" in shown, shown
 

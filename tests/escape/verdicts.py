@@ -104,7 +104,7 @@ VERDICTS = {
     "forged_frames": row(denied(WRITE)),
     "fork_bomb": row(limited(PROCESSES), limited(may=(PROCESSES,)),
                      process_user=limited(),
-                     landlock_user=allowed(UNCOUNTED)),
+                     landlock_user=allowed(UNCOUNTED, may=(PROCESSES,))),
     "fork_chain": row(denied(may=(PROCESSES,))),
     "groups": row(denied(), process_user=allowed(GROUPS), landlock_user=allowed(GROUPS)),
     "hard_links": row(denied(WRITE)),

@@ -157,6 +157,7 @@ enum {
 	R = 1 << LANDLOCK_READ,
 	D = 1 << LANDLOCK_DEVICE,
 	W = 1 << LANDLOCK_WRITE,
+	K = 1 << LANDLOCK_KEEP,
 	S = 1 << LANDLOCK_SCRATCH
 };
 
@@ -165,19 +166,19 @@ static const struct {
 	int (*run)(void);
 	unsigned grants; /* of folder `in`, with which it works */
 } operations[] = {
-	{ "list", list_folder, L | R | D | W | S },
-	{ "read", read_file, R | D | W | S },
-	{ "execute", execute_file, R | W | S },
-	{ "write", write_file, D | W | S },
-	{ "truncate", cut_file, D | W | S },
-	{ "create", create_file, W | S },
-	{ "mkdir", make_folder, W | S },
-	{ "rmdir", remove_folder, W | S },
-	{ "unlink", remove_file, W | S },
-	{ "symlink", make_link, W | S },
+	{ "list", list_folder, L | R | D | W | K | S },
+	{ "read", read_file, R | D | W | K | S },
+	{ "execute", execute_file, R | W | K | S },
+	{ "write", write_file, D | W | K | S },
+	{ "truncate", cut_file, D | W | K | S },
+	{ "create", create_file, W | K | S },
+	{ "mkdir", make_folder, W | K | S },
+	{ "rmdir", remove_folder, W | K | S },
+	{ "unlink", remove_file, W | K | S },
+	{ "symlink", make_link, W | K | S },
 	{ "fifo", make_fifo, S },
 	{ "socket", make_socket, S },
-	{ "move", move_file, W | S },
+	{ "move", move_file, W | K | S },
 	{ "read outside", read_outside, 0 },
 	{ "write outside", write_outside, 0 },
 	{ "create outside", create_outside, 0 },

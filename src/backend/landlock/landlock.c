@@ -111,7 +111,7 @@ static int add_rules(const struct plan *plan, const struct backend_start *how, s
 {
 	struct granting g = { launch, arena, plan->workspace.host, how->hidden, 0 };
 	enum landlock_grant what =
-		plan->workspace.access == ACCESS_RW ? LANDLOCK_WRITE : LANDLOCK_READ;
+		plan->workspace.access == ACCESS_RW ? LANDLOCK_KEEP : LANDLOCK_READ;
 
 	for (size_t i = 0; i < ARRAY_SIZE(system_rules); i++)
 		grant(&g, system_rules[i].path, system_rules[i].grant);
@@ -123,7 +123,7 @@ static int add_rules(const struct plan *plan, const struct backend_start *how, s
 		grant_plain(&g, plan->workspace.host, what);
 	for (size_t i = 0; i < plan->mount_count; i++)
 		grant_plain(&g, plan->mounts[i].host,
-			    plan->mounts[i].access == ACCESS_RW ? LANDLOCK_WRITE : LANDLOCK_READ);
+			    plan->mounts[i].access == ACCESS_RW ? LANDLOCK_KEEP : LANDLOCK_READ);
 	grant(&g, how->scratch_dir, LANDLOCK_SCRATCH);
 	return g.result < 0 ? csn_fail(err, g.result, "landlock",
 				       "too many files around the hidden ones: at most %d rules",

@@ -195,8 +195,8 @@ static void add_scratch(struct filling *f)
 
 	add(f, ROOTFS_SCRATCH, "dev/shm", "shm")->is_system = true;
 	if (plan_lends_late(f->plan)) {
-		add(f, ROOTFS_SCRATCH, PLAN_LATE + 1, "late")->is_system = true;
-		add(f, ROOTFS_FOLDER, PLAN_LATE_RW + 1, "");
+		add(f, ROOTFS_SCRATCH, &PLAN_LATE[1], "late")->is_system = true;
+		add(f, ROOTFS_FOLDER, &PLAN_LATE_RW[1], "");
 		allow(f, PLAN_LATE_RW, LANDLOCK_WRITE);
 	}
 	if (!str_is(at, "tmp"))
@@ -384,7 +384,7 @@ static void add_lents(struct filling *f)
 	if (plan->workspace.host)
 		add_in_workspace(f, ROOTFS_COVER, how->hidden);
 	if (plan_lends_late(plan))
-		add(f, ROOTFS_CLOSE, PLAN_LATE + 1, "");
+		add(f, ROOTFS_CLOSE, &PLAN_LATE[1], "");
 }
 
 static struct filling start_filling(const struct tree *tree, struct launch *launch,
