@@ -188,6 +188,17 @@ def test_another_is_made_where_none_fits(pool, flags, what):
     assert (status["taken"], status["missed"]) == (0, 1) and status["why"].startswith(what)
 
 
+def test_places_of_the_pools_own_flags(pool):
+    """A place is there for what the pool was started with, as a file or as a folder."""
+    (pool.lent / "g").write_text("other\n")
+    pool.start("-m", f"{pool.lent}/f:/opt/f")
+    done = pool.up("-m", f"{pool.lent}:/opt/f")
+    assert done.status == 0 and "not from the pool: place" in done.err, done
+    pool.cli("down", "t")
+    pool.ready()
+    assert pool.taken("-m", f"{pool.lent}/g:/opt/f").sh("cat /opt/f")["out"] == b"other\n"
+
+
 def test_a_policy_that_changed_is_not_served(pool):
     pool.start()
     pool.write(mode="ro")

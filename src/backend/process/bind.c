@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,15 @@
 
 enum { ARENA_QUOTA = 1 << 20 };
 
+/* A file is mounted on a file. */
+static bool is_same_kind(const char *host, const char *other)
+{
+	struct stat a, b;
+
+	return stat(host, &a) == 0 && stat(other, &b) == 0 &&
+	       S_ISDIR(a.st_mode) == S_ISDIR(b.st_mode);
+}
+
 bool bind_has_places(const struct plan *waiting, const struct plan *plan)
 {
 	bool has = !plan->workspace.host == !waiting->workspace.host &&
@@ -29,7 +39,8 @@ bool bind_has_places(const struct plan *waiting, const struct plan *plan)
 	for (size_t i = 0; has && i < plan->mount_count; i++) {
 		has = tree_has_place(plan, plan->mounts[i].at, i);
 		for (size_t k = 0; !has && k < waiting->mount_count; k++)
-			has = str_is(plan->mounts[i].at, waiting->mounts[k].at);
+			has = str_is(plan->mounts[i].at, waiting->mounts[k].at) &&
+			      is_same_kind(plan->mounts[i].host, waiting->mounts[k].host);
 	}
 	return has;
 }
