@@ -62,7 +62,7 @@ class Pool:
         before = self.status()["taken"]
         done = self.up(*flags, **more)
         assert (done.status, done.err) == (0, ""), done
-        assert wait_for(lambda: self.status()["taken"] == before + 1), self.status()
+        assert wait_for(lambda: self.status()["taken"] == before + 1, seconds=WAIT), self.status()
         return self.stay.client()
 
     def pid(self):
@@ -146,7 +146,7 @@ def test_environment_workspace_and_mounts_are_the_takers(pool):
     done = pool.cli("up", "t", "--pool", "pool", "--policy", pool.policy, "-m", f"{pool.lent}:/mnt/rw/l:rw", "-m", f"{pool.lent}:/tmp/l",
                     env={"LATE": "late"}, cwd=other)
     assert (done.status, done.err) == (0, ""), done
-    assert pool.status()["taken"] == 1
+    assert wait_for(lambda: pool.status()["taken"] == 1, seconds=WAIT)
     client = pool.stay.client()
     told = client.sh("cat here /mnt/rw/l/f /tmp/l/f; echo $LATE; echo new > /mnt/rw/l/new; echo x > /tmp/l/x; touch mine")
     assert told["out"] == b"other\nlent\nlent\nlate\n" and told["exit_code"] == 0
@@ -184,7 +184,8 @@ def test_another_is_made_where_none_fits(pool, flags, what):
     assert client.sh("echo up")["out"] == b"up\n"
     if "memory=99MiB" in flags:
         assert client.call("stats", 3)[0][2]["mem_limit"] == 99 << 20
-    status = wait_for(lambda: pool.status()["ready"] == 1 and pool.status(), seconds=WAIT)
+    assert wait_for(lambda: pool.status()["missed"] == 1, seconds=WAIT), pool.status()
+    status = pool.ready().status()
     assert (status["taken"], status["missed"]) == (0, 1) and status["why"].startswith(what)
 
 
@@ -244,9 +245,9 @@ def test_the_owner_is_a_stream(pool):
         client.ready = client.frame()[1]
         assert client.sh("pwd")["out"] == b"/workspace\n"
         monitor = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
-        assert pool.status()["taken"] == 1 and monitor
+        assert wait_for(lambda: pool.status()["taken"] == 1, seconds=WAIT) and monitor
         client.send("call", 7, __import__("etf").Atom("exec"), {"command": b"exec sleep 98"})
-        assert wait_for(lambda: sleepers("98"), seconds=5)
+        assert wait_for(lambda: sleepers("98"), seconds=WAIT)
     assert wait_for(lambda: not sleepers("98"), seconds=WAIT)
 
 
@@ -381,10 +382,10 @@ def test_the_library(pool):
         pool.box.env = pool.box.env | pool.env
         return pool.box.host(PYTHON, str(script), str(library), str(pool.box.caisson), str(pool.policy), name, network)
 
-    assert opened() == "True 0 \n" and wait_for(lambda: pool.status()["taken"] == 1)
+    assert opened() == "True 0 \n" and wait_for(lambda: pool.status()["taken"] == 1, seconds=WAIT)
     pool.ready()
     assert opened(name="none") == "True 0 \n" and opened(network="loopback").startswith("False ")
-    assert wait_for(lambda: pool.status()["missed"] == 1), pool.status()
+    assert wait_for(lambda: pool.status()["missed"] == 1, seconds=WAIT), pool.status()
     assert len(list(pool.box.runs.glob("2*/result.json"))) == 2
 
 
@@ -393,7 +394,7 @@ def direct(pid):
 
 
 def test_nobody_asks(pool):
-    pool.write(more="limits: {idle: 1s}\n")
+    pool.write(more="limits: {idle: 3s}\n")
     pool.start()
     pid = pool.pid()
     assert wait_for(lambda: not alive([pid]), seconds=WAIT)
