@@ -15,10 +15,11 @@
  * (`_ms`) or microseconds (`_us`), sizes bytes, signals their Linux numbers.
  *
  * Threads. Any number of threads may use one handle at once; a call occupies its own thread only.
- * There is no hidden thread: whoever waits reads for all. Callbacks run in the thread that made the
- * call, hold no lock, may use the handle, must not throw or longjmp out, and while one works only
- * its own call stands still. No call is a cancellation point. A handle belongs to the process that
- * opened it: after a fork the child may only csn_close() it, which leaves the sandbox alone.
+ * There is no hidden thread (but csn_wall's): whoever waits reads for all. Callbacks run in the
+ * thread that made the call, hold no lock, may use the handle, must not throw or longjmp out, and
+ * while one works only its own call stands still. No call is a cancellation point. A handle belongs
+ * to the process that opened it: after a fork the child may only csn_close() it, which leaves the
+ * sandbox alone.
  */
 #pragma once
 
@@ -117,6 +118,7 @@ CSN_API void csn_free(const void *result);
 /* ---- sandboxes ------------------------------------------------------------------------------ */
 
 typedef struct csn_sandbox csn_sandbox;
+typedef struct csn_wall csn_wall;
 
 /*
  * What a sandbox is made from: the flags of `caisson run`, as texts in the same form. Nothing is
@@ -141,9 +143,10 @@ typedef struct csn_options {
 	bool no_record;            /* --no-record */
 	uint32_t start_timeout_ms; /* for the wall to stand; 0: a minute */
 	uint32_t call_timeout_ms;  /* for each call that has none of its own; 0: none */
-	const char *pool; /* `caisson pool start`'s name: a prepared sandbox of that pool is
-			   * taken if it has one that fits; else one is made as without */
-	const void *reserved[7];
+	const char *pool;     /* `caisson pool start`'s name: a prepared sandbox of that pool is
+			       * taken if it has one that fits; else one is made as without */
+	const csn_wall *wall; /* a wall of your own, at the end of this header; copied */
+	const void *reserved[6];
 } csn_options;
 
 /*
@@ -703,6 +706,85 @@ CSN_API int csn_snapshot(csn_sandbox *sandbox, const csn_snapshot_request *reque
  */
 CSN_API int csn_fork(csn_sandbox *sandbox, const csn_fork_request *request, csn_copied **ret_copied,
 		     csn_error *err);
+
+/* ---- a wall of your own --------------------------------------------------------------------- */
+
+/*
+ * Functions of yours as what stands behind csn_open(): a store, another machine, a simulation. The
+ * calls of this sandbox arrive in them by way of the monitor, with the policy, the clocks, the
+ * output cap and the record of any other. You declare what the wall enforces and observes; a plan
+ * that needs more is refused, and so is a tier above "auto", which no program reaches on its own
+ * word. A policy file, a flag or CAISSON_BACKEND that names another wall refuses it too.
+ *
+ * The library serves the wall in one thread of its own, which blocks all signals, from within
+ * csn_open() until within csn_close(). One function runs at a time; other calls wait for it, 64 at
+ * most. A function may not use this sandbox (CSN_INVALID) or close it, and csn_close() waits for
+ * one that runs: one that takes long asks csn_answer_wait() now and then, also to hear of a cancel
+ * within the 30 s in which callers expect it to be answered.
+ *
+ * A function is given the request of the csn_ function of its name, borrowed until it returns;
+ * `call`, callbacks and what is for the library are zero in it. It gives one answer, or returns a
+ * negative csn_code, for which 0 and no answer is enough where there is nothing to say (write,
+ * remove, move) and the end of the data (read). What its answers must be is what csn_read() and so
+ * on say of results: paths relative, lists sorted, bounds. An answer that is none fails with
+ * CSN_EIO.
+ */
+typedef struct csn_answer csn_answer;
+
+struct csn_wall {
+	const char *const *enforces; /* "fs-write", "net-none"; ends with NULL; NULL: nothing */
+	const char *const *observes; /* "FilesystemWriteViolation", the same */
+	void *data;                  /* given to each function; must live until csn_close() */
+	/* NULL: CSN_NOT_SUPPORTED. read's `length` is never 0: the most bytes, or UINT64_MAX. */
+	int (*read)(void *data, const csn_read_request *request, csn_answer *answer);
+	int (*write)(void *data, const csn_write_request *request, csn_answer *answer);
+	int (*edit)(void *data, const csn_edit_request *request, csn_answer *answer);
+	/* `env` is the whole environment. `detach` is never asked for. */
+	int (*exec)(void *data, const csn_exec_request *request, csn_answer *answer);
+	int (*stat)(void *data, const csn_path_request *request, csn_answer *answer);
+	int (*list)(void *data, const csn_path_request *request, csn_answer *answer);
+	int (*remove)(void *data, const csn_path_request *request, csn_answer *answer);
+	int (*move)(void *data, const csn_move_request *request, csn_answer *answer);
+	int (*glob)(void *data, const csn_glob_request *request, csn_answer *answer);
+	int (*grep)(void *data, const csn_grep_request *request, csn_answer *answer);
+	const void *reserved[8];
+};
+
+/* All of these are for the thread that runs the function, until it returns. */
+
+/* Answers that it could not be done; a function may end with it. Returns -code. */
+CSN_API int csn_answer_fail(csn_answer *answer, int code, const char *sentence);
+
+/* The content of read, from `offset` (CSN_STDOUT), or output of exec; any number of times, of any
+ * size. Waits while the other side has 256 KiB to take. 0, -CSN_CANCELLED, -CSN_LOST, -CSN_INVALID.
+ */
+CSN_API int csn_answer_data(csn_answer *answer, enum csn_stream stream, const void *bytes,
+			    size_t size);
+
+/* The content for write, or the input of exec: at most `size` bytes, waiting for the first. How
+ * many; 0 at the end; -CSN_CANCELLED, -CSN_LOST, -CSN_INVALID. */
+CSN_API ptrdiff_t csn_answer_input(csn_answer *answer, void *ret_bytes, size_t size);
+
+/* Waits, -1: for ever, or only looks, 0. 0: go on; a signal that was sent to the command (1 to 64),
+ * told once; -CSN_CANCELLED: nobody waits for the answer, or its time was over; -CSN_LOST. */
+CSN_API int csn_answer_wait(csn_answer *answer, int wait_ms);
+
+/* How the command of exec ended: its status (0 to 255), or the signal that ended it. 0, or
+ * -CSN_INVALID: this call takes no such answer, has one, or may not have this one. */
+CSN_API int csn_answer_exit(csn_answer *answer, int exit_code, int signal);
+
+/* The result of edit, stat and so on, borrowed. Of as many entries, paths or matches as are allowed
+ * the first ones are told. As csn_answer_exit(). */
+CSN_API int csn_answer_edit(csn_answer *answer, const csn_edit_result *result);
+CSN_API int csn_answer_stat(csn_answer *answer, const csn_stat_result *result);
+CSN_API int csn_answer_list(csn_answer *answer, const csn_list_result *result);
+CSN_API int csn_answer_glob(csn_answer *answer, const csn_glob_result *result);
+CSN_API int csn_answer_grep(csn_answer *answer, const csn_grep_result *result);
+
+/* Something that was tried and denied: `event`, which must be declared, and where they are there
+ * `path`, `address`, `host` and `text`. Recorded as your word. 0, -CSN_CANCELLED, -CSN_LOST,
+ * -CSN_INVALID. */
+CSN_API int csn_answer_violation(csn_answer *answer, const csn_violation *violation);
 
 #ifdef __cplusplus
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backend/command/command.h"
+#include "backend/host/host.h"
 #include "backend/landlock/landlock.h"
 #include "backend/local/local.h"
 #include "backend/process/process.h"
@@ -28,7 +29,7 @@ const struct backend *backend_find(const char *name)
 	for (const struct backend *const *b = backends; *b; b++)
 		if (str_is((*b)->name, name))
 			return *b;
-	return NULL;
+	return str_is(host_backend.name, name) ? &host_backend : NULL;
 }
 
 enum { SAID_TEXT = 160 };
@@ -89,10 +90,10 @@ static int try_backend(const struct plan *plan, const struct backend *backend,
 	name_missing(missing, names, sizeof names);
 	return csn_fail(err, -ENOTSUP, "backend",
 			"%s: the %s wall does not enforce: %s. Leave out what needs it, or take "
-			"another wall: %s",
+			"another wall: %s%s",
 			unavailable(plan), backend->name, names,
-			backend->declare ? "command.enforces in the policy file is its author's "
-					   "word for what it does"
+			backend->declare ? backend->declared_in : "",
+			backend->declare ? ".enforces is its author's word for what it does"
 					 : "`caisson doctor -v` says what each enforces");
 }
 
@@ -107,6 +108,13 @@ static int choose_named(const struct plan *plan, const struct backend **ret_back
 			err, -ENOTSUP, "backend",
 			"%s: %sthere is no wall named %s in this build; caisson doctor lists them",
 			unavailable(plan), named_by(plan, by), plan->backend);
+	if (backend->tier < plan->tier && backend->is_callers)
+		return csn_fail(err, -ENOTSUP, "backend",
+				"%s: a wall of the program's own reaches tier %s and %s is asked "
+				"for: write tier: %s into a trusted policy file, or leave "
+				"csn_options.wall out",
+				unavailable(plan), plan_tier_name(backend->tier),
+				plan_tier_name(plan->tier), plan_tier_name(backend->tier));
 	if (backend->tier < plan->tier)
 		return csn_fail(err, -ENOTSUP, "backend",
 				"%s: %sthe %s wall reaches tier %s and %s is asked for: leave the "

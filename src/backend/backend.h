@@ -63,6 +63,7 @@ struct backend_start {
 	const char *agent_dir;   /* absolute host folder of the agent's file; NULL: unknown */
 	int agent_fd;            /* the agent's executable, opened O_RDONLY|O_CLOEXEC */
 	int search_fd;           /* that of its searches; -1: none */
+	int wall_fd;             /* the caller's own wall: a stream, which start() takes; 0: none */
 	unsigned own_processes;  /* of ours inside, beside the commands: they count too */
 	bool has_tty;            /* the command will run on a terminal */
 	bool waits;              /* prepared ahead: nothing is lent yet, bind() does it */
@@ -92,6 +93,8 @@ struct backend {
 	 * what the plan says it does. 0, or -ENOTSUP with a sentence; NULL: probe() knows. */
 	int (*declare)(const struct plan *plan, struct backend_report *ret_report,
 		       struct csn_error *err);
+	const char *declared_in; /* where somebody declares it, for messages: "command" */
+	bool is_callers; /* whoever opened the sandbox is the agent: no process is started */
 	/* Tries what probe() only reads: asked before a weaker wall of the same tier is taken, and
 	 * by doctor. 0 or -errno; NULL: nothing to try. */
 	int (*attempt)(void);
@@ -120,6 +123,7 @@ struct backend {
 
 /* All backends of this build, weakest first, NULL-terminated. */
 extern const struct backend *const backends[];
+/* One of them, or the caller's own, which no flag and no policy file can name. NULL: none. */
 const struct backend *backend_find(const char *name);
 
 /*

@@ -72,7 +72,10 @@ struct cli_options {
 	bool markdown;    /* help */
 	const char *max_runs;
 	/* Of the commands of sandboxes that stay. */
-	const char *fd;   /* monitor */
+	const char *fd; /* monitor */
+	const char *wall_fd;
+	struct cli_list enforces;
+	struct cli_list observes;
 	const char *pool; /* up */
 	const char *size; /* pool start */
 	const char *cwd;

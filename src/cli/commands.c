@@ -113,6 +113,12 @@ static const struct cli_flag pool_flags[] = {
 
 static const struct cli_flag monitor_flags[] = {
 	{ "fd", 0, "N", "the descriptor of a connected stream socket", CLI_TEXT, TO(fd) },
+	{ "wall-fd", 0, "N", "another, on which the caller answers as the wall", CLI_TEXT,
+	  TO(wall_fd) },
+	{ "enforces", 0, "FEATURE", "what that wall enforces, on its word; may be repeated",
+	  CLI_LIST, TO(enforces) },
+	{ "observes", 0, "EVENT", "what it tells of attempts, on its word; may be repeated",
+	  CLI_LIST, TO(observes) },
 	{ NULL },
 };
 
@@ -522,7 +528,9 @@ const struct cli_command cli_commands[] = {
 	  .summary = "be the monitor of a sandbox, for a program that speaks its frames",
 	  .text = "What libcaisson starts: the sandbox lives as long as the stream on descriptor "
 		  "N. "
-		  "docs/protocol.md says what is spoken there.",
+		  "docs/protocol.md says what is spoken there. With --wall-fd the caller is "
+		  "the wall too: nothing is started, and a plan that needs what --enforces "
+		  "does not name is refused.",
 	  .flags = monitor_flags,
 	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
 	  .starts_sandbox = true,

@@ -392,5 +392,7 @@ void cli_done(struct cli *cli)
 	free(options->allow.items);
 	free(options->env.items);
 	free(options->tags.items);
+	free(options->enforces.items);
+	free(options->observes.items);
 	free(cli->args);
 }

@@ -142,6 +142,7 @@ int cli_decide(const struct cli_options *options, const struct cli_policy *polic
 		.limits = options->limits.items,
 		.env = options->env.items,
 		.tags = options->tags.items,
+		.brings_wall = options->wall_fd != NULL,
 		.argv = options->text ? text
 			: argv        ? (const char *const *)argv
 				      : nothing,

@@ -28,6 +28,7 @@
 #include "cli/up.h"
 #include "cli/walls.h"
 #include "monitor/stay.h"
+#include "policy/keys.h"
 
 extern char **environ;
 
@@ -87,7 +88,8 @@ void up_setup(struct up *up, const struct up_wish *wish, struct stay_setup *ret_
 			 .hidden_root = policy->project.run_root,
 			 .home = policy->facts.home,
 			 .tags = wish->options->tags.items,
-			 .layer_from = up->layer_from },
+			 .layer_from = up->layer_from,
+			 .wall_fd = up->wall },
 		.listen_fd = up->listener,
 		.owner_fd = up->owner,
 		.tell = tell,
@@ -181,6 +183,45 @@ static const char *make_name(char *ret_name, size_t size)
 typedef int (*start_fn)(struct up *up, const struct plan *plan, const struct cli_policy *policy,
 			const struct cli_options *options, struct csn_error *err);
 
+static const char **list_of(const struct cli_list *list)
+{
+	static const char *nothing[] = { NULL };
+
+	return list->count ? list->items : nothing;
+}
+
+static int check_words(const struct cli_list *list, const char *what, enum key_id id,
+		       struct csn_error *err)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (!policy_keys[id].is_valid(list->items[i]))
+			return csn_fail(err, -EINVAL, "wall",
+					"csn_wall.%s names \"%.40s\"; it may name %s", what,
+					list->items[i], policy_keys[id].expected);
+	return 0;
+}
+
+/* Whoever opens the sandbox is its wall, and declares it. A file or variable that names another
+ * one was not written for this. */
+static int lend_wall(const struct cli_options *options, struct plan *plan, struct csn_error *err)
+{
+	int r = check_words(&options->enforces, "enforces", KEY_COMMAND_ENFORCES, err);
+
+	if (r == 0)
+		r = check_words(&options->observes, "observes", KEY_COMMAND_OBSERVES, err);
+	if (r == 0 && !str_is(plan->backend, "any"))
+		r = csn_fail(err, -EPERM, "backend",
+			     "the program brings a wall of its own, and the policy file, a flag or "
+			     "CAISSON_BACKEND names another: %s. Leave out one of the two",
+			     plan->backend);
+	if (r < 0)
+		return r;
+	plan->backend = "host";
+	plan->command_enforces = list_of(&options->enforces);
+	plan->command_observes = list_of(&options->observes);
+	return 0;
+}
+
 static int open_up(struct cli *cli, struct up *up, start_fn start_it, struct csn_error *err)
 {
 	struct cli_policy policy;
@@ -193,7 +234,8 @@ static int open_up(struct cli *cli, struct up *up, start_fn start_it, struct csn
 		return r;
 	r = cli_decide(&cli->options, &policy, NULL, &plan, err);
 	if (r >= 0) {
-		r = start_it(up, &plan, &policy, &cli->options, err);
+		r = up->wall ? lend_wall(&cli->options, &plan, err) : 0;
+		r = r < 0 ? r : start_it(up, &plan, &policy, &cli->options, err);
 		plan_done(&plan);
 	}
 	cli_policy_done(&policy);
@@ -308,22 +350,35 @@ static int become(struct up *up, const struct plan *plan, const struct cli_polic
 	return r < 0 ? csn_fail(err, r, "monitor", "out of memory") : 0;
 }
 
-int cli_monitor(struct cli *cli)
+/* A socket that was passed to us. 0 and its number, or a negative errno. */
+static int take_socket(const char *text, int *ret_fd)
 {
-	struct up up = UP_NONE;
-	struct csn_error err = { 0 };
 	uint64_t fd = 0;
 	struct stat st;
 
-	if (!cli->options.fd || str_parse_u64(cli->options.fd, INT_MAX, &fd) < 0 ||
-	    fstat((int)fd, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+	if (!text || str_parse_u64(text, INT_MAX, &fd) < 0 || fstat((int)fd, &st) < 0 ||
+	    !S_ISSOCK(st.st_mode) || fd_set_nonblock((int)fd, 1) < 0 ||
+	    fd_set_cloexec((int)fd, 1) < 0)
+		return -EINVAL;
+	*ret_fd = (int)fd;
+	return 0;
+}
+
+int cli_monitor(struct cli *cli)
+{
+	const struct cli_options *options = &cli->options;
+	struct up up = UP_NONE;
+	struct csn_error err = { 0 };
+
+	if (take_socket(options->fd, &up.owner) < 0 ||
+	    (options->wall_fd && (take_socket(options->wall_fd, &up.wall) < 0 ||
+				  up.wall == STDIN_FILENO || up.wall == up.owner))) {
 		csn_fail(&err, -EINVAL, "usage",
-			 "--fd names a connected stream socket; libcaisson passes one");
+			 "--fd names a connected stream socket, and --wall-fd another; libcaisson "
+			 "passes them");
 		return cli_misuse(cli, &err);
 	}
-	up.owner = (int)fd;
-	if (fd_set_nonblock(up.owner, 1) < 0 || fd_set_cloexec(up.owner, 1) < 0 ||
-	    open_up(cli, &up, become, &err) < 0)
+	if (open_up(cli, &up, become, &err) < 0)
 		return cli_fail(cli, &err);
 	return CLI_OK;
 }

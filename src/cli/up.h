@@ -13,6 +13,7 @@ struct up {
 	int lock;
 	int listener;
 	int owner;              /* a stream whose end is the sandbox's, -1 */
+	int wall;               /* a stream on which the owner is the wall too; 0: none */
 	int told;               /* where the parent waits for a struct csn_error, -1 */
 	const char *layer_from; /* see monitor/run.h; NULL */
 	/* Is told first: code 0, or why there is no sandbox. NULL: nobody else. */

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "client/result.h"
+#include "client/wall.h"
 
 enum {
 	HEAD = 5,                     /* of a piece in the queue: stream, size */
@@ -193,6 +194,9 @@ int call_begin(struct call *call, struct csn_sandbox *link, const char *verb,
 	if (getpid() != link->owner)
 		return code_fail(err, CSN_INVALID, verb,
 				 "this sandbox was opened by another process: open one here");
+	if (wall_is_serving(link->wall))
+		return code_fail(err, CSN_INVALID, verb,
+				 "this function is the wall: it would wait for itself");
 	timeout_ms = call_timeout(call, options);
 	call->deadline_ms = timeout_ms ? clock_now_ms() + timeout_ms : CLOCK_NEVER;
 	call->window = call->input_window = FRAME_WINDOW;

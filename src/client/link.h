@@ -32,6 +32,7 @@ enum {
 };
 
 struct call;
+struct wall;
 
 /* What csn_sandbox is. */
 struct csn_sandbox {
@@ -50,12 +51,14 @@ struct csn_sandbox {
 	uint64_t last_id;   /* given out */
 	uint64_t cancelled[LINK_CANCELLED];
 	unsigned cancelled_at;
-	uint32_t timeout_ms; /* of calls that have none */
-	pid_t owner;         /* a fork's child must not use it */
-	bool is_ours;        /* opened here: closing it ends it */
-	pid_t monitor;       /* ours to end, or 0 */
-	int monitor_fd;      /* a pidfd, or -1 */
-	int said_fd;         /* what it writes on stderr, or -1 */
+	uint32_t timeout_ms;                 /* of calls that have none */
+	pid_t owner;                         /* a fork's child must not use it */
+	bool is_ours;                        /* opened here: closing it ends it */
+	pid_t monitor;                       /* ours to end, or 0 */
+	int monitor_fd;                      /* a pidfd, or -1 */
+	int said_fd;                         /* what it writes on stderr, or -1 */
+	struct wall *wall;                   /* the host's own, or NULL */
+	void (*end_wall)(struct wall *wall); /* wall_end(), which the command does not have */
 };
 
 /* 0 or -code. The descriptor is taken, even on failure. */

@@ -16,6 +16,7 @@
 #include "base/place.h"
 #include "client/call.h"
 #include "client/starter.h"
+#include "client/wall.h"
 
 enum { START_MS = 60000, STOP_MS = 10000, REAP_MS = 10000, UNREADY_MS = 2000, READY_MS = 10000 };
 
@@ -65,6 +66,26 @@ CSN_API csn_sandbox *csn_adopt(int fd, csn_error *err)
 	return NULL;
 }
 
+/* With the host's own wall, which serves before anybody asks. */
+static csn_sandbox *start(const csn_options *options, struct spawned *spawned, csn_error *err)
+{
+	_cleanup_fd_ int theirs = -1;
+	struct wall *wall = NULL;
+	csn_sandbox *link = NULL;
+
+	if (options->wall && wall_start(options->wall, &wall, &theirs, err) < 0)
+		return NULL;
+	if (starter_spawn(options, theirs, spawned, err) == 0)
+		link = make_handle(spawned->fd, err);
+	if (!link) {
+		wall_end(wall);
+		return NULL;
+	}
+	link->wall = wall;
+	link->end_wall = wall_end;
+	return link;
+}
+
 CSN_API csn_sandbox *csn_open(const csn_options *options, csn_error *err)
 {
 	static const csn_options none = { 0 };
@@ -73,9 +94,7 @@ CSN_API csn_sandbox *csn_open(const csn_options *options, csn_error *err)
 	uint32_t wait_ms;
 
 	options = options ? options : &none;
-	if (starter_spawn(options, &spawned, err) < 0)
-		return NULL;
-	link = make_handle(spawned.fd, err);
+	link = start(options, &spawned, err);
 	if (!link) { /* its stream has ended, and so will it */
 		fd_close(spawned.said_fd);
 		return NULL;
@@ -300,6 +319,8 @@ CSN_API void csn_close(csn_sandbox *sandbox)
 		reap(sandbox->monitor, sandbox->monitor_fd,
 		     sandbox->is_ready ? REAP_MS : UNREADY_MS);
 	}
+	if (sandbox->wall)
+		sandbox->end_wall(sandbox->wall);
 	link_done(sandbox);
 	free(sandbox);
 }

@@ -18,7 +18,7 @@
 #include "base/program.h"
 #include "base/str.h"
 
-enum { MONITOR_FD = 3, SAID_BYTES = 4096, WORDS_MAX = 1024 };
+enum { MONITOR_FD = 3, WALL_FD, FIRST_FREE_FD, SAID_BYTES = 4096, WORDS_MAX = 1024 };
 
 extern char **environ;
 
@@ -68,6 +68,16 @@ static void add_options(struct words *words, const csn_options *options)
 		add(words, "--no-record");
 }
 
+/* What is declared goes along as it is; the monitor knows the names. */
+static void add_wall(struct words *words, const csn_wall *wall)
+{
+	if (!wall)
+		return;
+	add_value(words, "--wall-fd", "4");
+	add_values(words, "--enforces", wall->enforces);
+	add_values(words, "--observes", wall->observes);
+}
+
 /* ---- the process ---------------------------------------------------------------------------- */
 
 /* A file that cannot grow: a monitor that goes on talking fills no memory. */
@@ -81,20 +91,30 @@ static int make_said(void)
 	return fd_take(&fd);
 }
 
-/* Both sources lie above what is set up. 0 or an errno. */
-static int set_files(posix_spawn_file_actions_t *actions, int fd, int said_fd)
+/* What the monitor gets of ours; all lie above what is set up there. */
+struct lent {
+	int fd;
+	int said_fd;
+	int wall_fd; /* -1: none */
+};
+
+/* 0 or an errno. */
+static int set_files(posix_spawn_file_actions_t *actions, const struct lent *lent)
 {
-	int r = posix_spawn_file_actions_adddup2(actions, said_fd, STDERR_FILENO);
+	int first = lent->wall_fd < 0 ? WALL_FD : FIRST_FREE_FD;
+	int r = posix_spawn_file_actions_adddup2(actions, lent->said_fd, STDERR_FILENO);
 
 	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(actions, fd, MONITOR_FD);
+		r = posix_spawn_file_actions_adddup2(actions, lent->fd, MONITOR_FD);
+	if (r == 0 && lent->wall_fd >= 0)
+		r = posix_spawn_file_actions_adddup2(actions, lent->wall_fd, WALL_FD);
 	if (r == 0)
 		r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY,
 						     0);
 	if (r == 0)
 		r = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY,
 						     0);
-	return r == 0 ? posix_spawn_file_actions_addclosefrom_np(actions, MONITOR_FD + 1) : r;
+	return r == 0 ? posix_spawn_file_actions_addclosefrom_np(actions, first) : r;
 }
 
 static int set_attributes(posix_spawnattr_t *attributes)
@@ -114,7 +134,7 @@ static int set_attributes(posix_spawnattr_t *attributes)
 }
 
 /* 0 or an errno. */
-static int spawn(const struct words *words, int fd, int said_fd, pid_t *ret_pid)
+static int spawn(const struct words *words, const struct lent *lent, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -124,7 +144,7 @@ static int spawn(const struct words *words, int fd, int said_fd, pid_t *ret_pid)
 		return r;
 	r = posix_spawnattr_init(&attributes);
 	if (r == 0)
-		r = set_files(&actions, fd, said_fd);
+		r = set_files(&actions, lent);
 	if (r == 0)
 		r = set_attributes(&attributes);
 	if (r == 0)
@@ -149,7 +169,7 @@ static int explain(int error, const char *program, csn_error *err)
 /* Moves a descriptor above what is set up in the child, whatever is closed in the host. */
 static int above(int fd)
 {
-	int high = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, MONITOR_FD + 1);
+	int high = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
 
 	fd_close(fd);
 	return high;
@@ -174,6 +194,9 @@ static int take_prepared(const csn_options *options, int *ret_fd, csn_error *err
 
 	if (!options->pool)
 		return 0;
+	if (options->wall)
+		return code_fail(err, CSN_INVALID, "open",
+				 "a pool's sandboxes have walls already: leave out pool or wall");
 	add_options(&words, options);
 	if (words.count > WORDS_MAX)
 		return 0;
@@ -181,12 +204,14 @@ static int take_prepared(const csn_options *options, int *ret_fd, csn_error *err
 	return r < 0 ? code_pass(err, CSN_EIO, &why) : r;
 }
 
-int starter_spawn(const csn_options *options, struct spawned *ret_spawned, csn_error *err)
+int starter_spawn(const csn_options *options, int wall_fd, struct spawned *ret_spawned,
+		  csn_error *err)
 {
 	char path[PATH_MAX];
 	struct words words = { .at = { find_caisson(options, path), "monitor", "--fd", "3" },
 			       .count = 4 };
-	_cleanup_fd_ int ours = -1, theirs = -1, said = -1;
+	_cleanup_fd_ int ours = -1, theirs = -1, said = -1, wall = -1;
+	struct lent lent;
 	int pair[2], r = take_prepared(options, &ret_spawned->fd, err);
 
 	if (r != 0) {
@@ -194,6 +219,7 @@ int starter_spawn(const csn_options *options, struct spawned *ret_spawned, csn_e
 		return r < 0 ? r : 0;
 	}
 	add_options(&words, options);
+	add_wall(&words, options->wall);
 	if (words.count > WORDS_MAX)
 		return code_fail(err, CSN_E2BIG, "open", "there are too many options: %zu words",
 				 words.count);
@@ -202,10 +228,13 @@ int starter_spawn(const csn_options *options, struct spawned *ret_spawned, csn_e
 	ours = pair[0];
 	theirs = above(pair[1]);
 	said = above(make_said());
-	if (theirs < 0 || said < 0)
+	if (wall_fd >= 0)
+		wall = fcntl(wall_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+	if (theirs < 0 || said < 0 || (wall_fd >= 0 && wall < 0))
 		return code_fail(err, CSN_EMFILE, "open",
 				 "there is no descriptor or memory to start a monitor with");
-	r = spawn(&words, theirs, said, &ret_spawned->pid);
+	lent = (struct lent){ theirs, said, wall };
+	r = spawn(&words, &lent, &ret_spawned->pid);
 	if (r != 0)
 		return explain(r, words.at[0], err);
 	ret_spawned->fd = fd_take(&ours);

@@ -3,8 +3,9 @@
  *
  * posix_spawn() shares nothing that a thread of the host may hold at that moment. The monitor gets
  * its end of a socket as descriptor 3, an empty input, and for what it says before it can speak in
- * frames a sealed file of 4 KiB; nothing else that is open here. It has a process group of its own:
- * an interrupt at the terminal is the host's to understand.
+ * frames a sealed file of 4 KiB, and as descriptor 4 the stream to a wall of the host's own;
+ * nothing else that is open here. It has a process group of its own: an interrupt at the terminal
+ * is the host's to understand.
  */
 #pragma once
 
@@ -18,5 +19,7 @@ struct spawned {
 	pid_t pid;   /* 0: a pool's, which waits for it */
 };
 
-/* Takes one from a pool, or starts `caisson monitor --fd 3 FLAGS`. 0 or -code. */
-int starter_spawn(const csn_options *options, struct spawned *ret_spawned, csn_error *err);
+/* Takes one from a pool, or starts `caisson monitor --fd 3 FLAGS`, with the other end of the stream
+ * to the caller's own wall (-1: none), which stays the caller's to close. 0 or -code. */
+int starter_spawn(const csn_options *options, int wall_fd, struct spawned *ret_spawned,
+		  csn_error *err);

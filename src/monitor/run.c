@@ -130,6 +130,19 @@ static int hide_run_root(struct run *run)
 	return hidden[count] ? open_record(run) : -ENOMEM;
 }
 
+/* To the caller's own wall nothing is lent, and so nothing is looked for. */
+static int find_hidden(struct run *run)
+{
+	static const char *const nothing[] = { NULL };
+	int r;
+
+	run->hidden = nothing;
+	if (run->backend->is_callers)
+		return 0;
+	r = hide_find(run->plan, &run->arena, &run->hidden, &run->error);
+	return r < 0 ? r : hide_run_root(run);
+}
+
 static int prepare_view(struct run *run)
 {
 	struct env_facts facts = { .caller = run->setup->caller_env,
@@ -143,10 +156,8 @@ static int prepare_view(struct run *run)
 						   .text = run->setup->text,
 						   .caller_env = run->setup->caller_env,
 						   .cwd = run->setup->host_cwd };
-	int r = hide_find(run->plan, &run->arena, &run->hidden, &run->error);
+	int r = find_hidden(run);
 
-	if (r >= 0)
-		r = hide_run_root(run);
 	if (r >= 0 && run->plan->toolchains_auto && !run_is_declared(run))
 		r = toolchain_find(&request, &run->arena, &toolchain);
 	if (r < 0)
@@ -245,7 +256,7 @@ static int start_cleaner(struct run *run, const struct cgroup_probe *probe)
 		.protect = &run->protect,
 		.scratch_dir = run->scratch_dir[0] ? run->scratch_dir : NULL,
 		.pending = &run->pending,
-		.has_program = run_is_declared(run),
+		.has_program = run_is_declared(run) && !run->backend->is_callers,
 	};
 	if (!cleaner_is_needed(&run->work))
 		return 0;
@@ -387,6 +398,7 @@ static struct backend_start start_of(const struct run *run)
 		.cow_dir = run->cow_dir[0] ? run->cow_dir : NULL,
 		.data_bytes = limits_data_bytes(&run->limits),
 		.has_tty = run->setup->tty_fd >= 0,
+		.wall_fd = run->setup->wall_fd,
 	};
 }
 
@@ -396,11 +408,13 @@ static int start_wall(struct run *run, bool waits)
 	bool stays = !run->setup->argv && !run->setup->text;
 	char agent_dir[PATH_MAX];
 	_cleanup_fd_ int agent_fd = -1, search_fd = -1;
-	int r = agent_file_open("caisson-agent", &agent_fd, &run->error);
+	int r = 0;
 
+	if (!run->backend->is_callers)
+		r = agent_file_open("caisson-agent", &agent_fd, &run->error);
 	if (r < 0)
 		return r;
-	if (stays)
+	if (stays && !run->backend->is_callers)
 		r = agent_file_open("caisson-search", &search_fd, &run->error);
 	if (r < 0)
 		return r;

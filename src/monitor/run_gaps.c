@@ -20,8 +20,10 @@
 /* Told by the program that is the wall, or by nobody. */
 static const char *why_not_told(const struct run *run, enum fact_event event)
 {
-	return plan_has((const char *const *)run->plan->command_observes, fact_event_name(event))
-		       ? NULL
+	if (plan_has((const char *const *)run->plan->command_observes, fact_event_name(event)))
+		return NULL;
+	return run->backend->is_callers
+		       ? "the program that is this wall does not tell (csn_wall.observes)"
 		       : "the program of this wall does not tell (command.observes)";
 }
 
@@ -196,13 +198,13 @@ static void add_declared_gaps(const struct run *run, json_t *list)
 		{ "limits.processes", FEATURE_PROCESSES },
 		{ "limits.cpus", FEATURE_CPU },
 	};
+	static const char elsewhere[] = "what stands where is the business of the wall's program";
+	char why[64];
 
+	snprintf(why, sizeof why, "%s.enforces does not promise it", run->backend->declared_in);
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (is_said(run->plan, keys[i].key) && !(run->report.enforces & keys[i].features))
-			add_gap(list, keys[i].key,
-				keys[i].features ? "command.enforces does not promise it"
-						 : "what stands where is the business of the "
-						   "wall's program");
+			add_gap(list, keys[i].key, keys[i].features ? why : elsewhere);
 }
 
 static bool has_variable(const struct run *run, const char *start)

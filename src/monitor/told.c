@@ -51,7 +51,7 @@ void told_fact(const struct run *run, const struct term *map, struct violations 
 		return;
 	fact_init(&fact, event, SOURCE_AGENT);
 	fact.is_certain = false;
-	fact_print(fact.rule, sizeof fact.rule, "%s", "command.observes");
+	fact_print(fact.rule, sizeof fact.rule, "%s.observes", run->backend->declared_in);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		const struct term *text = term_get(map, texts[i].key);
 

@@ -126,7 +126,8 @@ struct plan {
 	bool observe_reads;
 	enum plan_reaction on_violation;
 	const char **command_argv;     /* the `command` wall's program; empty: none */
-	const char **command_enforces; /* names of features, as its author declares them */
+	const char **command_enforces; /* names of features, as its author declares them; for a wall
+					* of the caller's own, as the caller does */
 	const char **command_observes; /* names of events, the same */
 	const char *image;             /* NULL: none */
 	bool rootless_required;        /* `container.rootless: required` */

@@ -182,12 +182,12 @@ static bool is_same_list(const char *const *a, const char *const *b)
 	return !*a && !*b;
 }
 
-/* A program of the host's: the parent's own, and not declared to do more. */
+/* A wall that somebody declares: the parent's own, and not declared to do more. */
 static bool command_within(const struct plan *child, const struct plan *parent)
 {
-	if (!str_is(child->backend, "command"))
+	if (!str_is(child->backend, "command") && !str_is(child->backend, "host"))
 		return true;
-	return str_is(parent->backend, "command") &&
+	return str_is(parent->backend, child->backend) &&
 	       is_same_list(child->command_argv, parent->command_argv) &&
 	       is_subset(child->command_enforces, parent->command_enforces) &&
 	       is_subset(child->command_observes, parent->command_observes);

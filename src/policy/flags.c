@@ -567,11 +567,17 @@ static int raise_approval(struct decision *d)
 	return decide_note(d, KEY_APPROVAL, &before, "--tier", false);
 }
 
+/* Who brings a wall of his own and has no file that asks for more could do without any. */
+static enum plan_tier built_in_tier(const struct decision *d)
+{
+	return d->request->brings_wall && !d->policy ? TIER_AUTO : TIER_BALANCED;
+}
+
 static int note_tier(struct decision *d)
 {
 	const struct policy_value *file = d->policy ? &d->policy->values[KEY_TIER] : NULL;
 	enum plan_tier asked,
-		old = file && file->is_set ? (enum plan_tier)file->number : TIER_BALANCED;
+		old = file && file->is_set ? (enum plan_tier)file->number : built_in_tier(d);
 
 	if (!d->request->tier || plan_tier_parse(d->request->tier, &asked, NULL) < 0 ||
 	    asked == old || asked != d->plan->tier)
@@ -612,7 +618,7 @@ static int lower_tier(struct decision *d, enum plan_tier asked, enum plan_tier t
 int decide_tier(struct decision *d, enum plan_tier *ret_tier)
 {
 	const struct policy_value *file = d->policy ? &d->policy->values[KEY_TIER] : NULL;
-	enum plan_tier tier = TIER_BALANCED, asked;
+	enum plan_tier tier = built_in_tier(d), asked;
 	int code;
 
 	if (file && file->is_set) {

@@ -46,7 +46,7 @@ static void send_init(int fd, const char *workspace)
 	buf_done(&out);
 }
 
-static int start_agent(const char *workspace)
+static inline int start_agent(const char *workspace)
 {
 	char path[4096], search[4096];
 	int pair[2];
@@ -74,7 +74,7 @@ static int start_agent(const char *workspace)
 	return pair[0];
 }
 
-static csn_sandbox *open_agent(void)
+static inline csn_sandbox *open_agent(void)
 {
 	csn_error err = { 0 };
 	csn_sandbox *sandbox = csn_adopt(start_agent("/tmp"), &err);

@@ -189,5 +189,6 @@ const struct backend command_backend = {
 	.has_view = true,
 	.probe = command_probe,
 	.declare = command_declare,
+	.declared_in = "command",
 	.start = command_start,
 };
