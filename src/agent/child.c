@@ -92,6 +92,9 @@ static int set_limits(struct child *child)
 static int go_to_cwd(struct child *child)
 {
 	umask(022);
+	/* Our own folder is "/", whatever the workspace is. */
+	if (child->cwd[0] != '/' && child->workspace && chdir(child->workspace) < 0)
+		return -errno;
 	return chdir(child->cwd) < 0 ? -errno : 0;
 }
 

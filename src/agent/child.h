@@ -19,8 +19,9 @@ struct child {
 	char *const *env;
 	const char *path; /* the value of PATH in `env` */
 	const char *cwd;
-	int fds[3]; /* stdin, stdout, stderr */
-	int tty_fd; /* slave, becomes the controlling terminal; -1: none */
+	const char *workspace; /* where a relative `cwd` begins; NULL: where we are */
+	int fds[3];            /* stdin, stdout, stderr */
+	int tty_fd;            /* slave, becomes the controlling terminal; -1: none */
 	int failure_fd;
 	int listeners_fd;    /* -1: no listener */
 	int listener;        /* set by the filter's step */

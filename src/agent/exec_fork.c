@@ -139,6 +139,7 @@ static int fork_child(struct agent *agent, struct exec *exec, const struct comma
 		.env = command->env,
 		.path = command->path,
 		.cwd = command->cwd ? command->cwd : agent->workspace,
+		.workspace = agent->workspace,
 		.fds = { ends->fds[0], ends->fds[1], ends->fds[2] },
 		.tty_fd = ends->slave,
 		.failure_fd = ends->failure,

@@ -102,7 +102,7 @@ static const struct frame_key exec_limits[] = {
 static const struct frame_key exec_args[] = {
 	{ "argv", 'L', false, ARGV_BYTES, "program and arguments; this or `command`" },
 	{ "command", 't', false, TEXT_BYTES, "text for bash, or sh where there is no bash" },
-	{ "cwd", 'p', false, PATH_BYTES, "default: the workspace" },
+	{ "cwd", 'p', false, PATH_BYTES, "default: the workspace, where a relative one begins" },
 	{ "env", 'M', false, ARGV_BYTES, "the whole environment" },
 	{ "timeout_ms", 'i', false, YEAR_MS, "after which the command's tree is killed" },
 	{ "tty", 'B', false, 0, "run on a terminal of its own" },
@@ -234,7 +234,7 @@ static const struct frame_key edit_result[] = {
 
 static const struct frame_key glob_args[] = {
 	{ "pattern", 't', true, PATH_BYTES, "with `**` and braces; matches dot files" },
-	{ "cwd", 'p', false, PATH_BYTES, "default: the workspace" },
+	{ "cwd", 'p', false, PATH_BYTES, "default: the workspace, where a relative one begins" },
 	{ "limit", 'i', false, RESULTS_MAX, "most paths, the first in order; default 1000" },
 	{ "timeout_ms", 'i', false, YEAR_MS, "after which it fails with `timeout`; default 30000" },
 	{ NULL },
@@ -444,7 +444,7 @@ const struct frame_key frame_violation[] = {
 static const struct frame_key exec_order[] = {
 	{ "argv", 'L', false, ARGV_BYTES, "program and arguments; this or `command`" },
 	{ "command", 't', false, TEXT_BYTES, "text for bash, or sh where there is no bash" },
-	{ "cwd", 'p', false, PATH_BYTES, "default: the workspace" },
+	{ "cwd", 'p', false, PATH_BYTES, "default: the workspace, where a relative one begins" },
 	{ "env", 'M', false, ARGV_BYTES, "added to what the sandbox gives" },
 	{ "timeout_ms", 'i', false, YEAR_MS, "may shorten the policy's clock" },
 	{ "tty", 'B', false, 0, "run on a terminal of its own" },
