@@ -6,12 +6,21 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/errno_name.h"
 #include "base/fd.h"
 #include "base/str.h"
 
 int call_verb(const struct cli *cli, call_fn verb)
 {
 	return call_named(cli, cli->args[0], verb);
+}
+
+/* The errno that the library's code is named after; its own kinds have none. */
+static int errno_of(int code)
+{
+	int number = errno_number(csn_code_name(code));
+
+	return number ? -number : -EIO;
 }
 
 int call_named(const struct cli *cli, const char *name, call_fn verb)
@@ -24,7 +33,7 @@ int call_named(const struct cli *cli, const char *name, call_fn verb)
 	csn_close(sandbox);
 	if (status >= 0)
 		return status;
-	csn_fail(&err, -EIO, failure.stage, "%s", failure.text);
+	csn_fail(&err, errno_of(failure.code), failure.stage, "%s", failure.text);
 	return cli_fail(cli, &err);
 }
 

@@ -20,14 +20,18 @@ static int end_one(int place, const char *name, struct csn_error *err)
 	return fd < 0 ? fd : stay_ask_end(fd, DOWN_MS, err);
 }
 
+/* One that cannot be ended keeps none of the others alive. */
 int cli_down(struct cli *cli)
 {
 	struct csn_error err = { 0 };
 	_cleanup_fd_ int place = place_open(&err);
-	int r = place;
+	int status = CLI_OK;
 
+	if (place < 0)
+		return cli_fail(cli, &err);
 	signal(SIGPIPE, SIG_IGN); /* it may go while we ask */
-	for (int i = 0; r >= 0 && i < cli->arg_count; i++)
-		r = end_one(place, cli->args[i], &err);
-	return r < 0 ? cli_fail(cli, &err) : CLI_OK;
+	for (int i = 0; i < cli->arg_count; i++)
+		if (end_one(place, cli->args[i], &err) < 0)
+			status = cli_fail(cli, &err);
+	return status;
 }

@@ -1,4 +1,5 @@
 """The verbs of a sandbox that stays, typed: what a shell script of an agent's would do."""
+import json
 import os
 import subprocess
 
@@ -81,6 +82,24 @@ def test_a_server_from_start_to_end(sh):
     assert outcome(sh("wait", "w", "web", "--timeout", "200ms"))[0] == 1
     assert outcome(sh("kill", "w", "web")) == (0, b"")
     assert outcome(sh("wait", "w", "web", "--timeout", "5s"))[0] == 143
+
+
+def test_down_ends_all_that_can_be_ended(sh):
+    for name in ("a", "b"):
+        assert sh("up", name).returncode == 0
+    done = sh("down", "a", "nosuch", "b", "neither")
+    assert done.returncode == 1, done
+    assert [name in done.stderr for name in (b"nosuch", b"neither")] == [True, True] and done.stderr.count(b"\n") == 2, done
+    assert json.loads(sh("ps", "--json").stdout)["sandboxes"] == []
+
+
+def test_a_failed_call_has_the_librarys_code(sh):
+    sh("up", "w")
+    assert sh("exec", "w", "--detach", "--tag", "short", "--", "true").returncode == 0
+    assert sh("wait", "w", "short", "--timeout", "5s").returncode == 0
+    for words, code in ((("kill", "w", "short"), "esrch"), (("read", "w", "missing"), "enoent"), (("kill", "w", "none"), "enoent")):
+        done = sh(*words, "--json")
+        assert done.returncode == 1 and json.loads(done.stdout)["error"]["code"] == code, done
 
 
 @pytest.mark.parametrize("words,sentence", [
