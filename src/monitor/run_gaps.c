@@ -33,6 +33,8 @@ static const char *why_no_attempts(const struct run *run)
 		return NULL;
 	if (!run->is_executing || !run->backend)
 		return "the command never started";
+	if (!run->setup->argv && !run->setup->text && !run->has_commands)
+		return "no command was run";
 	return str_is(run->backend->profile, "none")
 		       ? "this wall has no syscall filter"
 		       : "kernel.yama.ptrace_scope lets nobody watch the commands' calls";

@@ -90,6 +90,7 @@ struct run {
 	bool is_exec_told; /* and that of the command */
 	bool is_watched;   /* scratch is looked at, the lockdown is on record */
 	bool is_executing; /* the program's exec is allowed */
+	bool has_commands; /* a sandbox that stays had any */
 	bool has_listener; /* and its calls are shown to us */
 	bool is_replied;   /* the agent told the end of the command */
 	bool is_wall_over; /* the wall's first process ended */

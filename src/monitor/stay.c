@@ -187,6 +187,15 @@ static int look_at_clocks(struct stay *stay)
 /* ---- from the start to the end
  * ------------------------------------------------------------------- */
 
+/* One about the sandbox as a whole; a command's own is on record when it comes here. */
+static void on_fact(const struct fact *fact, void *data)
+{
+	struct stay *stay = data;
+
+	if (!stay->is_sharing)
+		run_log_violation(fact, &stay->run);
+}
+
 static struct stay *stay_new(const struct stay_setup *setup)
 {
 	struct stay *stay = calloc(1, sizeof *stay);
@@ -197,6 +206,8 @@ static struct stay *stay_new(const struct stay_setup *setup)
 	for (size_t i = 0; i < STAY_CLIENTS; i++)
 		stay->clients[i].channel.fd = -1;
 	run_init(&stay->run, &setup->run);
+	stay->run.violations.on_new = on_fact;
+	stay->run.violations.data = stay;
 	return stay;
 }
 

@@ -150,8 +150,9 @@ static const char *refusal(struct stay *stay, const struct stay_client *client,
 		return "invalid";
 	}
 	if (client->calls >= STAY_CLIENT_CALLS || !find_free(stay)) {
-		csn_fail(err, -EAGAIN, "call", "too many calls at once: at most %d of one client",
-			 STAY_CLIENT_CALLS);
+		csn_fail(err, -EAGAIN, "call",
+			 "too many calls at once: at most %d, %d of one client; ask again",
+			 STAY_CALLS, STAY_CLIENT_CALLS);
 		return "eagain";
 	}
 	if (buf_size(&stay->run.channel.out) > STAY_CALLS_QUEUED) {

@@ -131,6 +131,36 @@ static uint64_t command_ms(const struct stay *stay, const struct term *map)
 	return (uint64_t)term->integer;
 }
 
+/* What is left of the time that all commands have together, where a policy gives one. */
+static uint64_t budget_left_ms(const struct stay *stay)
+{
+	uint64_t budget = stay->run.plan->limits.budget_ms, spent = stay->spent_us / 1000;
+
+	if (budget == PLAN_UNLIMITED)
+		return PLAN_UNLIMITED;
+	return spent < budget ? budget - spent : 0;
+}
+
+/* Which clock ends it, and when. */
+static int set_clock(struct stay_exec *exec, const struct term *map, struct csn_error *err)
+{
+	uint64_t left_ms = exec->has_tty ? PLAN_UNLIMITED : budget_left_ms(exec->stay);
+
+	if (left_ms == 0)
+		return csn_fail(err, -ETIMEDOUT, "budget",
+				"the time that all commands of this sandbox have together "
+				"(limits.budget) is spent; end it and start another");
+	exec->limit_ms = command_ms(exec->stay, map);
+	exec->clock_name = "command";
+	if (left_ms < exec->limit_ms) {
+		exec->limit_ms = left_ms;
+		exec->clock_name = "budget";
+	}
+	exec->call->end_at_ms =
+		exec->limit_ms == PLAN_UNLIMITED ? CLOCK_NEVER : clock_now_ms() + exec->limit_ms;
+	return 0;
+}
+
 /* What concerns all commands is on record already. */
 static void on_fact(const struct fact *fact, void *data)
 {
@@ -180,15 +210,17 @@ int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term
 	exec->ref = call->ref;
 	exec->started_us = clock_now_us();
 	exec->kill_at_ms = CLOCK_NEVER;
-	exec->limit_ms = command_ms(stay, map);
 	exec->has_tty = is_true(map, "tty");
-	call->end_at_ms =
-		exec->limit_ms == PLAN_UNLIMITED ? CLOCK_NEVER : clock_now_ms() + exec->limit_ms;
 	violations_init(&exec->violations, stay->run.plan, on_fact, exec);
+	r = set_clock(exec, map, err);
+	if (r < 0)
+		return r;
 	know_secrets(stay, env);
 	r = queue(stay, call, map);
-	if (r >= 0)
-		stay_log_started(stay, call, map);
+	if (r < 0)
+		return r;
+	stay->run.has_commands = true;
+	stay_log_started(stay, call, map);
 	return r;
 }
 
@@ -313,13 +345,34 @@ static enum ending ending_of(const struct stay_exec *exec, const struct term *ma
 	return signal && signal->type == TERM_INT ? END_SIGNALED : END_EXITED;
 }
 
+/* Its facts become those of the sandbox, whose own it had been told. */
+static void hand_up_facts(const struct stay_exec *exec)
+{
+	struct violations *all = &exec->stay->run.violations;
+
+	exec->stay->is_sharing = true;
+	for (size_t i = 0; i < exec->violations.count; i++) {
+		const struct fact *fact = &exec->violations.facts[i];
+
+		if (fact->event != FACT_MEMORY_LIMIT && fact->event != FACT_PROCESS_LIMIT &&
+		    fact->event != FACT_SCRATCH_LIMIT)
+			violations_add(all, fact);
+	}
+	for (unsigned event = 0; event < FACT_EVENT_COUNT; event++)
+		all->others[event] += exec->violations.others[event];
+	exec->stay->is_sharing = false;
+}
+
 /* What is open becomes a fact; how it ended is recorded. `map` is the agent's, NULL: it did not
  * say. */
 static void close_account(struct stay_exec *exec, const struct term *map)
 {
 	notify_free(exec->notify);
 	exec->notify = NULL;
+	hand_up_facts(exec);
 	exec->wall_us = clock_now_us() - exec->started_us;
+	if (exec->call && !exec->has_tty)
+		exec->stay->spent_us += exec->wall_us;
 	if (map)
 		exec->ending = ending_of(exec, map);
 	stay_log_ended(exec, map);
@@ -382,9 +435,10 @@ uint64_t stay_exec_clock(struct stay *stay, struct stay_call *call, uint64_t now
 	if (call->end_at_ms <= now_ms && exec->ending == END_NONE) {
 		struct fact fact;
 
-		exec->clock = "command";
+		exec->clock = exec->clock_name;
 		fact_timeout(&fact, exec->clock, exec->limit_ms);
-		if (exec->has_tty || exec->limit_ms < stay->run.plan->limits.command_ms)
+		if (exec->has_tty || (str_is(exec->clock, "command") &&
+				      exec->limit_ms < stay->run.plan->limits.command_ms))
 			fact_print(fact.rule, sizeof fact.rule, "timeout: %llums",
 				   (unsigned long long)exec->limit_ms);
 		violations_add(&exec->violations, &fact);

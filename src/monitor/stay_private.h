@@ -19,8 +19,8 @@
 
 enum {
 	STAY_CALLS = 64, /* the agent's own bound */
-	/* Beside the owner one at least has no call, and makes room for who says {stop}. */
-	STAY_CLIENTS = STAY_CALLS + 2,
+	/* More than have calls: the longest silent one makes room, for who says {stop}. */
+	STAY_CLIENTS = 4 * STAY_CALLS,
 	STAY_DETACHED = 64,
 	STAY_MOUNTS = 64,       /* lent while it runs */
 	STAY_CLIENT_CALLS = 32, /* of one client, so that another finds room */
@@ -55,8 +55,9 @@ struct stay_exec {
 	uint64_t cut_bytes;
 	bool has_tty; /* somebody may sit there: no command clock, and his silence is silence */
 	enum ending ending;
-	const char *clock; /* of a timeout */
-	uint64_t limit_ms; /* of its `command` clock */
+	const char *clock;      /* of a timeout */
+	const char *clock_name; /* of the one that would end it */
+	uint64_t limit_ms;      /* of that clock */
 	uint64_t kill_at_ms;
 };
 
@@ -84,7 +85,8 @@ struct stay {
 	uint64_t heard_ms; /* from any client */
 	int64_t last_ref;
 	uint64_t oom_kills; /* seen */
-	bool is_sharing;    /* a fact about all commands is told to each, and on record already */
+	uint64_t spent_us;  /* by commands that ended, for the budget */
+	bool is_sharing;    /* a fact on record already goes from one list to another */
 	/* Commands that outlived their call, until the agent says that they ended. */
 	struct stay_exec *detached[STAY_DETACHED];
 	struct stay_client clients[STAY_CLIENTS];

@@ -100,3 +100,47 @@ def test_a_deadline_says_whose_it_was(stay):
     own, policys = client.sh("sleep 9", timeout_ms=100), client.sh("sleep 9")
     assert b"100ms that this call was given" in own["violations"][0]["say"] and own["violations"][0]["rule"] == b"timeout: 100ms", own
     assert b"300ms of the command clock" in policys["violations"][0]["say"] and policys["violations"][0]["rule"] == b"limits.command: 300ms"
+
+
+def test_what_commands_tried_is_in_the_result(stay):
+    client = stay.started("-l", "output=1MiB").client()
+    for _ in range(3):
+        client.sh("echo x >/etc/nowhere")
+    client.call("exec", command=b"echo x >/etc/late", detach=True, tag=b"t")
+    client.call("wait", tag=b"t", timeout_ms=5000)
+    client.sh("yes")
+    stay.down()
+    assert wait_for(lambda: not stay.path().exists(), 3)
+    result = stay.last_result()
+    told = {(v["event"], v["detail"].get("path")): v["count"] for v in result["violations"]}
+    assert told == {("FilesystemWriteViolation", "/etc/nowhere"): 3, ("FilesystemWriteViolation", "/etc/late"): 1, ("OutputLimitViolation", None): 1}, told
+    logs = max(stay.box.runs.glob("2*/logs/events.jsonl"), key=lambda path: path.stat().st_mtime)
+    lines = [json.loads(line) for line in logs.read_text().splitlines()]
+    assert len([e for e in lines if e["event"] == "Violation"]) == 5, "each command's own, once"
+
+
+def test_without_a_command_nothing_is_to_be_seen(stay):
+    stay.started()
+    stay.down()
+    assert wait_for(lambda: not stay.path().exists(), 3)
+    why = stay.last_result()["not_observed_why"]
+    assert set(why.values()) == {"no command was run"} or "yama" not in json.dumps(why), why
+
+
+def test_a_budget_is_of_all_commands_together(stay):
+    client = stay.started(policy="version: 1\nlimits: {budget: 700ms, command: 500ms}\n").client()
+    assert client.sh("sleep 0.3")["reason"] == "exited"
+    done = client.sh("sleep 5")
+    assert (done["reason"], done["clock"]) == ("timeout", "budget") and done["violations"][0]["rule"].startswith(b"limits.budget"), done
+    frame = client.call("exec", command=b"true")[0]
+    assert frame[0] == "failed" and b"limits.budget" in frame[3], frame
+    assert client.call("read", path=b"missing")[0][2] == "enoent", "files are not commands"
+
+
+def test_a_crowd_is_served(stay):
+    """Ninety at once, each with one call."""
+    stay.started()
+    done = [subprocess.Popen([stay.box.caisson, "exec", "t", "--", "true"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                             env=stay.box.env | {"XDG_RUNTIME_DIR": str(stay.runtime)}, **stay.box.as_owner()) for _ in range(90)]
+    said = [(process.wait(60), process.stderr.read()) for process in done]
+    assert all(status == 0 or "too many calls at once" in text for status, text in said), said
