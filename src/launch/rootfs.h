@@ -27,7 +27,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-enum { ROOTFS_ITEMS = 512 };
+enum { ROOTFS_ITEMS = 2048 };
 
 enum rootfs_kind {
 	ROOTFS_FOLDER,  /* an empty folder, `mode` */

@@ -311,3 +311,40 @@ def test_no_toolchain_beneath_home_lends_home(far_box):
     assert run.text.startswith("hello\n"), run
     assert "private" not in run.text, run
     assert subprocess.run(["ls", str(prefix)], stdout=subprocess.PIPE, check=True).stdout == b"bin\nlib\n"
+
+
+HIDES = "version: 1\n%sworkspace: {path: %s, mode: rw%s, hide: [\"secrets/key\", \".env\"]}\n"
+
+
+def hidden_box(box, wall):
+    for name in ("secrets/key", "a/b/.env"):
+        (box.ws / name).parent.mkdir(parents=True, exist_ok=True)
+        box.file(name, "SECRET")
+    (box.ws / "data").mkdir(exist_ok=True)
+    tier, at = ("tier: auto\nbackend: landlock\n", ", at: host") if wall == "landlock" else ("", "")
+    return HIDES % (tier, box.ws, at)
+
+
+@pytest.mark.parametrize("wall", ["process", "landlock"])
+def test_what_is_hidden_cannot_change_its_name(box, wall):
+    """Or nobody would know it at the next start."""
+    policy = hidden_box(box, wall)
+    run = box.sh("mv secrets s2; mv a data/; mv a/b a/c; mv secrets/key k; ls secrets a", policy=policy)
+    assert run.status == 0 and (box.ws / "secrets/key").exists() and (box.ws / "a/b/.env").exists(), run
+    assert not (box.ws / "s2").exists() and not (box.ws / "data/a").exists()
+
+
+@pytest.mark.parametrize("wall", ["process", "landlock"])
+@pytest.mark.parametrize("mode", ["ro", "rw"])
+def test_what_is_hidden_is_hidden_in_mounts(box, wall, mode):
+    policy = hidden_box(box, wall)
+    for lent, seen in ((box.ws / "a", "b/.env"), (box.ws / "secrets", "key")):
+        at = lent if wall == "landlock" else "/mnt/x"
+        run = box.sh(f"cat {at}/{seen}; ls {at}", policy=policy + f"mounts: [{{host: {lent}, at: {at}, mode: {mode}}}]\n")
+        assert run.status == 0 and "SECRET" not in run.text and "SECRET" not in run.err, run
+
+
+def test_what_is_lent_by_its_own_name_is_meant(box):
+    policy = hidden_box(box, "process")
+    run = box.sh("cat /mnt/key", policy=policy + f"mounts: [{{host: {box.ws}/secrets/key, at: /mnt/key}}]\n")
+    assert run.text == "SECRET", run

@@ -71,10 +71,15 @@ static void grant(struct granting *g, const char *path, enum landlock_grant what
 /* Is `path` hidden itself (1), or does it hold something hidden (2)? */
 static int hides(const struct granting *g, const char *path)
 {
-	const char *tail = path_tail(path, g->workspace);
+	const char *tail;
 	int state = 0;
 
-	for (const char *const *hidden = g->hidden; hidden && *hidden; hidden++) {
+	if (!g->workspace || !g->hidden || !g->hidden[0])
+		return 0;
+	if (!path_is_beneath(path, g->workspace))
+		return path_is_beneath(g->workspace, path) ? 2 : 0;
+	tail = path_tail(path, g->workspace);
+	for (const char *const *hidden = g->hidden; *hidden; hidden++) {
 		if (str_is(*hidden, tail))
 			return 1;
 		if (*tail == 0 || path_is_beneath(*hidden, tail))
@@ -106,6 +111,16 @@ static void grant_around(struct granting *g, const char *path, enum landlock_gra
 		closedir(dir);
 }
 
+/* All of it, or what lies around the hidden files in it; one that is lent by its own name is
+ * meant. */
+static void grant_lent(struct granting *g, const char *path, enum landlock_grant what)
+{
+	if (hides(g, path) == 2)
+		grant_around(g, path, what, 0);
+	else
+		grant_plain(g, path, what);
+}
+
 static int add_rules(const struct plan *plan, const struct backend_start *how, struct arena *arena,
 		     struct launch *launch, struct csn_error *err)
 {
@@ -117,13 +132,11 @@ static int add_rules(const struct plan *plan, const struct backend_start *how, s
 		grant(&g, system_rules[i].path, system_rules[i].grant);
 	for (const char *const *path = how->toolchains; path && *path; path++)
 		grant(&g, *path, LANDLOCK_READ);
-	if (plan->workspace.host && how->hidden && how->hidden[0])
-		grant_around(&g, plan->workspace.host, what, 0);
-	else if (plan->workspace.host)
-		grant_plain(&g, plan->workspace.host, what);
+	if (plan->workspace.host)
+		grant_lent(&g, plan->workspace.host, what);
 	for (size_t i = 0; i < plan->mount_count; i++)
-		grant_plain(&g, plan->mounts[i].host,
-			    plan->mounts[i].access == ACCESS_RW ? LANDLOCK_KEEP : LANDLOCK_READ);
+		grant_lent(&g, plan->mounts[i].host,
+			   plan->mounts[i].access == ACCESS_RW ? LANDLOCK_KEEP : LANDLOCK_READ);
 	grant(&g, how->scratch_dir, LANDLOCK_SCRATCH);
 	return g.result < 0 ? csn_fail(err, g.result, "landlock",
 				       "too many files around the hidden ones: at most %d rules",

@@ -295,14 +295,15 @@ static void add_in_workspace(struct filling *f, enum rootfs_kind kind, const cha
 }
 
 /*
- * A frozen path's folders are pinned: renamed away, they would make room for a new one with other
- * contents. tests/cli/test_run_view.py
+ * The folders above a frozen or hidden path are pinned. Renamed away, they would make room for a
+ * new one with other contents; and the path would have a name by which nobody knows at the next
+ * start, or in another view of the same folder, that it is hidden. `top`: where `path` begins,
+ * without the first '/'. tests/cli/test_run_view.py
  */
-static void pin_above(struct filling *f, const char *path)
+static void pin_above(struct filling *f, const char *top, const char *path)
 {
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-		char *at = arena_printf(f->arena, "%s/%.*s", f->plan->workspace.at + 1,
-					(int)(slash - path), path);
+		char *at = arena_printf(f->arena, "%s/%.*s", top, (int)(slash - path), path);
 		struct rootfs_item *item;
 		bool is_new = at;
 
@@ -320,8 +321,41 @@ static void pin_above(struct filling *f, const char *path)
 static void add_frozen(struct filling *f, const char *const *paths)
 {
 	for (const char *const *path = paths; path && *path; path++)
-		pin_above(f, *path);
+		pin_above(f, f->plan->workspace.at + 1, *path);
 	add_in_workspace(f, ROOTFS_FREEZE, paths);
+}
+
+/* What the workspace hides is hidden in a mount that shows a part of it, too; lent by its own name
+ * it is meant. */
+static void hide_in_mount(struct filling *f, const struct plan_mount *mount, const char *path)
+{
+	const struct plan_workspace *ws = &f->plan->workspace;
+	char *host = arena_printf(f->arena, "%s/%s", ws->host, path);
+	const char *tail;
+	char *at;
+
+	if (!host || !path_is_beneath(host, mount->host))
+		return;
+	tail = path_tail(host, mount->host);
+	if (!*tail)
+		return;
+	at = arena_printf(f->arena, "%s/%s", mount->at + 1, tail);
+	if (mount->access == ACCESS_RW)
+		pin_above(f, mount->at + 1, tail);
+	add(f, ROOTFS_COVER, at, "")->is_optional = true;
+}
+
+static void add_hidden(struct filling *f, const char *const *paths)
+{
+	const struct plan *plan = f->plan;
+
+	if (plan->workspace.access == ACCESS_RW)
+		for (const char *const *path = paths; path && *path; path++)
+			pin_above(f, plan->workspace.at + 1, *path);
+	add_in_workspace(f, ROOTFS_COVER, paths);
+	for (const char *const *path = paths; path && *path; path++)
+		for (size_t i = 0; i < plan->mount_count; i++)
+			hide_in_mount(f, &plan->mounts[i], *path);
 }
 
 /* A file's item makes no folder above it. */
@@ -382,7 +416,7 @@ static void add_lents(struct filling *f)
 	if (plan->workspace.host && plan->workspace.access != ACCESS_RO)
 		add_frozen(f, how->frozen);
 	if (plan->workspace.host)
-		add_in_workspace(f, ROOTFS_COVER, how->hidden);
+		add_hidden(f, how->hidden);
 	if (plan_lends_late(plan))
 		add(f, ROOTFS_CLOSE, &PLAN_LATE[1], "");
 }
