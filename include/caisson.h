@@ -323,7 +323,7 @@ typedef struct csn_exec_result {
 	int signal;              /* that ended it, or 0 */
 	int error;               /* enum csn_code, of CSN_REASON_START_FAILED */
 	const char *stage;       /* what failed then; NULL: nothing */
-	const char *text;        /* a sentence on it; NULL */
+	const char *text;        /* a sentence on it, or on the limit that stopped it; NULL */
 	uint64_t wall_us;
 	uint64_t cpu_us;
 	uint64_t mem_peak_bytes;

@@ -31,23 +31,55 @@ static int status_of(const csn_exec_result *result)
 	return ending_status((enum ending)result->reason, code, result->signal);
 }
 
-static void tell_end(const struct cli *cli, const csn_exec_result *result)
+/* As for `run`: an end that was not the command's own is said wherever stderr goes, a signal of its
+ * own to a person only. A reader who has enough, as head(1), is no news to anybody. */
+static bool is_end_said(const struct cli *cli, const csn_exec_result *result, int end_signal)
 {
-	if (cli->options.quiet || result->reason == CSN_REASON_EXITED ||
-	    result->reason == CSN_REASON_SIGNALED || result->reason == CSN_REASON_DETACHED ||
-	    !result->reason_name)
-		return;
-	fprintf(stderr, "%scaisson: ", out_color(cli, stderr, OUT_DIM));
-	out_text(stderr, result->reason_name);
+	bool is_person = !cli->options.quiet && (cli->options.verbose || isatty(STDERR_FILENO));
+
+	if (result->reason == CSN_REASON_DETACHED || end_signal == SIGPIPE)
+		return false;
+	if (result->reason == CSN_REASON_START_FAILED)
+		return true;
+	if (result->reason == CSN_REASON_EXITED)
+		return cli->options.verbose && is_person;
+	return result->reason == CSN_REASON_SIGNALED ? is_person : !cli->options.quiet;
+}
+
+/* "signal SIGSEGV", "timeout (idle)" */
+static void tell_reason(const csn_exec_result *result, int end_signal)
+{
+	int number = end_signal ? end_signal : result->signal;
+
+	if (result->reason == CSN_REASON_EXITED)
+		fprintf(stderr, "exited %d", result->exit_code);
+	else if (result->reason == CSN_REASON_SIGNALED)
+		fprintf(stderr, "signal %s", ending_signal_name(result->signal));
+	else
+		out_text(stderr, result->reason_name ? result->reason_name : "lost");
+	if (result->reason == CSN_REASON_CANCELLED && number)
+		fprintf(stderr, " (%s)", ending_signal_name(number));
 	if (result->clock) {
-		fprintf(stderr, " by the clock ");
+		fprintf(stderr, " (");
 		out_text(stderr, result->clock);
+		fputc(')', stderr);
 	}
-	if (result->text) {
-		fprintf(stderr, ": ");
+}
+
+/* `end_signal`: the one that we were asked to end by, or 0. */
+static void tell_end(const struct cli *cli, const csn_exec_result *result, int end_signal)
+{
+	if (!is_end_said(cli, result, end_signal))
+		return;
+	fprintf(stderr, "%scaisson:%s ", out_color(cli, stderr, OUT_BOLD), out_plain(cli, stderr));
+	if (result->text && (result->reason != CSN_REASON_CANCELLED || !end_signal)) {
 		out_text(stderr, result->text);
+		fputc('\n', stderr);
+		return;
 	}
-	fprintf(stderr, "%s\n", out_plain(cli, stderr));
+	fprintf(stderr, "ended: ");
+	tell_reason(result, end_signal);
+	fprintf(stderr, " after %.2f s\n", (double)result->wall_us / 1000000.0);
 }
 
 static void tell_violations(const struct cli *cli, const csn_exec_result *result)
@@ -57,9 +89,10 @@ static void tell_violations(const struct cli *cli, const csn_exec_result *result
 
 		if (violation->expected || !violation->say)
 			continue;
-		fprintf(stderr, "%scaisson: ", out_color(cli, stderr, OUT_DIM));
+		fprintf(stderr, "%scaisson:%s ", out_color(cli, stderr, OUT_BOLD),
+			out_plain(cli, stderr));
 		out_text(stderr, violation->say);
-		fprintf(stderr, "%s\n", out_plain(cli, stderr));
+		fputc('\n', stderr);
 	}
 }
 
@@ -106,6 +139,19 @@ static int no_terminal(csn_error *err)
 				"terminal: `caisson exec --tty never` runs it without one");
 }
 
+/* A goodbye that is only the name of an ending says little; that of `down` is "cancelled". */
+static int explain_loss(int r, csn_error *err)
+{
+	char why[64];
+
+	if (r != -CSN_LOST || strchr(err->text, ' '))
+		return r;
+	snprintf(why, sizeof why, "%.60s", err->text);
+	return str_is(why, "cancelled")
+		       ? call_misuse(err, "the sandbox was ended meanwhile")
+		       : call_misuse(err, "the sandbox was ended meanwhile: %s", why);
+}
+
 /* With our streams, and our terminal if it has one; `may_do_without`: or, if it cannot, with none.
  */
 static int converse(const struct cli *cli, csn_sandbox *sandbox, csn_exec_request *request,
@@ -128,9 +174,8 @@ static int converse(const struct cli *cli, csn_sandbox *sandbox, csn_exec_reques
 		return converse(cli, sandbox, request, false, err);
 	}
 	if (r < 0)
-		return session.end_signal ? session_status(&session, 0) : r;
-	if (!session.end_signal)
-		tell_end(cli, result);
+		return session.end_signal ? session_status(&session, 0) : explain_loss(r, err);
+	tell_end(cli, result, session.end_signal);
 	tell_violations(cli, result);
 	status = request->detach && result->reason != CSN_REASON_START_FAILED ? CLI_OK
 									      : status_of(result);

@@ -23,6 +23,7 @@
 #include "cli/cow.h"
 #include "cli/out.h"
 #include "cli/project.h"
+#include "monitor/ending.h"
 #include "monitor/pending.h"
 #include "monitor/scratch.h"
 #include "os/layer.h"
@@ -175,59 +176,19 @@ void run_list_texts(const json_t *list, size_t most, char *ret_text, size_t size
 	}
 }
 
-/* The limit behind an end that was not the command's own, and the sentence that names it. */
-static const struct stop {
-	const char *reason, *clock, *limit;
-	enum { STOP_TIME, STOP_SIZE, STOP_COUNT } unit;
-	const char *before, *after; /* of the limit as text */
-} stops[] = {
-	{ "timeout", "command", "command_ms", STOP_TIME, "stopped after ", " (limits.command)" },
-	{ "timeout", "budget", "budget_ms", STOP_TIME, "stopped after ", " (limits.budget)" },
-	{ "timeout", "startup", "startup_ms", STOP_TIME, "stopped: not started within ",
-	  " (limits.startup)" },
-	{ "output", "", "output_bytes", STOP_SIZE, "stopped: more than ",
-	  " of output (limits.output)" },
-	{ "memory", "", "mem_bytes", STOP_SIZE, "stopped: more than ",
-	  " of memory (limits.memory)" },
-	{ "processes", "", "processes", STOP_COUNT, "stopped: more than ",
-	  " processes (limits.processes)" },
-	{ "scratch", "", "scratch_bytes", STOP_SIZE, "stopped: more than ",
-	  " of scratch space (scratch.size)" },
-};
-
-/* "45 s": as a person writes it. */
-static void format_limit(uint64_t value, int unit, char *ret_text, size_t size)
-{
-	if (unit == STOP_SIZE)
-		str_format_size(value, ret_text, size);
-	else if (unit == STOP_COUNT)
-		snprintf(ret_text, size, "%llu", (unsigned long long)value);
-	else if (value < 1000)
-		snprintf(ret_text, size, "%llu ms", (unsigned long long)value);
-	else
-		snprintf(ret_text, size, "%.10g s", (double)value / 1000.0);
-}
-
 bool run_describe_stop(const json_t *result, char *ret_text, size_t size)
 {
 	const json_t *end = json_object_get(result, "termination"), *limit;
-	const char *reason = run_text(end, "reason"), *clock = run_text(end, "clock");
-	char text[32];
+	const char *reason = run_text(end, "reason");
+	const struct ending_stop *stop = ending_stop_find(reason, run_text(end, "clock"));
 
-	if (str_is(reason, "violation")) {
-		snprintf(ret_text, size, "stopped at what was denied (on_violation: kill)");
-		return true;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(stops); i++) {
-		limit = json_object_get(json_object_get(result, "limits"), stops[i].limit);
-		if (!str_is(reason, stops[i].reason) || !str_is(clock, stops[i].clock) ||
-		    !json_is_integer(limit) || json_integer_value(limit) <= 0)
-			continue;
-		format_limit((uint64_t)json_integer_value(limit), stops[i].unit, text, sizeof text);
-		snprintf(ret_text, size, "%s%s%s", stops[i].before, text, stops[i].after);
-		return true;
-	}
-	return false;
+	if (!stop)
+		return false;
+	limit = json_object_get(json_object_get(result, "limits"), stop->limit);
+	if (*stop->limit && (!json_is_integer(limit) || json_integer_value(limit) <= 0))
+		return false;
+	ending_stop_say(stop, (uint64_t)json_integer_value(limit), ret_text, size);
+	return true;
 }
 
 /* A word of a command as a shell takes it back; of one that is too long the start, and an error. */

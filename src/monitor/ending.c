@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/str.h"
 
@@ -55,4 +56,52 @@ const char *ending_signal_name(int signal)
 		if (signals[i].number == signal)
 			return signals[i].name;
 	return signal >= 32 && signal <= 64 ? "SIGRT" : "SIG?"; /* 32 and 33 are libc's own */
+}
+
+enum { STOP_TIME, STOP_SIZE, STOP_COUNT };
+
+static const struct ending_stop stops[] = {
+	{ "timeout", "command", "command_ms", STOP_TIME, "stopped after ", " (limits.command)" },
+	{ "timeout", "budget", "budget_ms", STOP_TIME, "stopped after ", " (limits.budget)" },
+	{ "timeout", "startup", "startup_ms", STOP_TIME, "stopped: not started within ",
+	  " (limits.startup)" },
+	{ "output", "", "output_bytes", STOP_SIZE, "stopped: more than ",
+	  " of output (limits.output)" },
+	{ "memory", "", "mem_bytes", STOP_SIZE, "stopped: more than ",
+	  " of memory (limits.memory)" },
+	{ "processes", "", "processes", STOP_COUNT, "stopped: more than ",
+	  " processes (limits.processes)" },
+	{ "scratch", "", "scratch_bytes", STOP_SIZE, "stopped: more than ",
+	  " of scratch space (scratch.size)" },
+	{ "violation", "", "", STOP_COUNT, "stopped at what was denied (on_violation: kill)", "" },
+};
+
+const struct ending_stop *ending_stop_find(const char *reason, const char *clock)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
+		if (str_is(stops[i].reason, reason) && str_is(stops[i].clock, clock))
+			return &stops[i];
+	return NULL;
+}
+
+/* "45 s": as a person writes it. */
+static void format_limit(uint64_t value, int unit, char *ret_text, size_t size)
+{
+	if (unit == STOP_SIZE)
+		str_format_size(value, ret_text, size);
+	else if (unit == STOP_COUNT)
+		snprintf(ret_text, size, "%llu", (unsigned long long)value);
+	else if (value < 1000)
+		snprintf(ret_text, size, "%llu ms", (unsigned long long)value);
+	else
+		snprintf(ret_text, size, "%.10g s", (double)value / 1000.0);
+}
+
+void ending_stop_say(const struct ending_stop *stop, uint64_t limit, char *ret_text, size_t size)
+{
+	char text[32] = "";
+
+	if (*stop->limit)
+		format_limit(limit, stop->unit, text, sizeof text);
+	snprintf(ret_text, size, "%s%s%s", stop->before, text, stop->after);
 }

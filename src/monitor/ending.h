@@ -3,6 +3,9 @@
  */
 #pragma once
 
+#include <stddef.h>
+#include <stdint.h>
+
 enum ending {
 	END_NONE,
 	END_EXITED,
@@ -30,3 +33,17 @@ int ending_status(enum ending ending, int exit_code, int signal);
 
 /* "SIGKILL" for 9; "SIGRT" for a real-time signal, "SIG?" for no signal. Static memory. */
 const char *ending_signal_name(int signal);
+
+/* An end that a limit or a reaction made, not the command. */
+struct ending_stop {
+	const char *reason, *clock; /* "" for no clock */
+	const char *limit;          /* its name in a result's `limits`; "": there is none */
+	int unit;
+	const char *before, *after; /* of the limit as text */
+};
+
+/* NULL: no such end. Static. */
+const struct ending_stop *ending_stop_find(const char *reason, const char *clock);
+
+/* "stopped after 45 s (limits.command)"; `limit` in ms or bytes. */
+void ending_stop_say(const struct ending_stop *stop, uint64_t limit, char *ret_text, size_t size);

@@ -26,7 +26,7 @@
 enum { FIRST_LINE = 256, WORD_TEXT = 140, MOUNT_TEXT = 240 };
 
 struct look {
-	const struct run *run;
+	const struct attempt *attempt;
 	const char *name;      /* as it was typed */
 	char inside[PATH_MAX]; /* absolute; "" for a name that is searched */
 	char host[PATH_MAX];   /* the same file out here; "" where nothing shows it */
@@ -125,9 +125,9 @@ static void read_word(struct look *look)
 	word_of(name, "NAME", look->word, sizeof look->word);
 }
 
-static void look_at(struct look *look, const struct run *run)
+static void look_at(struct look *look, const struct attempt *attempt)
 {
-	*look = (struct look){ .run = run, .name = run->setup->argv[0] };
+	*look = (struct look){ .attempt = attempt, .name = attempt->program };
 	read_word(look);
 	if (!strchr(look->name, '/')) {
 		look->exists = program_find(look->name, getenv("PATH"), look->host) &&
@@ -136,20 +136,26 @@ static void look_at(struct look *look, const struct run *run)
 			read_interpreter(look);
 		return;
 	}
-	if (path_join(run->cwd, look->name, look->inside, PATH_MAX) < 0) {
+	if (path_join(attempt->cwd, look->name, look->inside, PATH_MAX) < 0) {
 		look->inside[0] = 0;
 		return;
 	}
-	find_host(run->plan, look->inside, look->host);
+	find_host(attempt->plan, look->inside, look->host);
 	look->exists = look->host[0] && stat(look->host, &look->st) == 0;
 	if (look->exists && S_ISREG(look->st.st_mode))
 		read_interpreter(look);
 }
 
+/* Before HOST:AT. */
+static const char *lend_words(const struct look *look)
+{
+	return look->attempt->stays ? "`caisson mount NAME`" : "-m";
+}
+
 /* A path of the host that is shown under another name. */
 static bool say_elsewhere(const struct look *look, struct csn_error *err)
 {
-	const struct plan *plan = look->run->plan;
+	const struct plan *plan = look->attempt->plan;
 	char inside[PATH_MAX], host[PATH_MAX], near[PATH_MAX] = "", word[WORD_TEXT];
 	struct stat st;
 
@@ -157,9 +163,9 @@ static bool say_elsewhere(const struct look *look, struct csn_error *err)
 	    path_normalize(look->name, host, sizeof host) < 0 ||
 	    !move(host, plan->workspace.host, plan->workspace.at, inside))
 		return false;
-	if (path_is_beneath(inside, look->run->cwd))
+	if (path_is_beneath(inside, look->attempt->cwd))
 		snprintf(near, sizeof near, "./%.*s", PATH_MAX - 3,
-			 path_tail(inside, look->run->cwd));
+			 path_tail(inside, look->attempt->cwd));
 	csn_fail(err, -ENOENT, "exec", "%.100s is %.100s inside; use %s or --at host", look->name,
 		 inside, word_of(near[0] ? near : inside, "that", word, sizeof word));
 	return true;
@@ -176,8 +182,9 @@ static void say_absent(const struct look *look, struct csn_error *err)
 		*strrchr(folder, '/') = 0;
 		snprintf(mount, sizeof mount, "%s:%s", folder, folder);
 		csn_fail(err, -ENOENT, "exec",
-			 "%.120s is not shown inside. To lend its folder: caisson run -m %s",
-			 look->name, word_of(mount, "HOST:AT", word, sizeof word));
+			 "%.120s is not shown inside. To lend its folder: caisson %s %s",
+			 look->name, look->attempt->stays ? "mount NAME" : "run -m",
+			 word_of(mount, "HOST:AT", word, sizeof word));
 		return;
 	}
 	csn_fail(err, -ENOENT, "exec", "there is no file %.200s, neither here nor inside",
@@ -194,8 +201,8 @@ static void say_interpreter(const struct look *look, struct csn_error *err)
 		csn_fail(
 			err, -ENOENT, "exec",
 			"%.200s is there, and what it needs to start is not shown inside: a link's "
-			"target, or its loader (file %.100s names it); -m HOST:AT adds a folder",
-			look->name, look->name);
+			"target, or its loader (file %.100s names it); %s HOST:AT adds a folder",
+			look->name, look->name, lend_words(look));
 	else if (look->interpreter[n - 1] == '\r')
 		csn_fail(err, -ENOENT, "exec",
 			 "the first line of %.100s ends with a carriage return, which is taken for "
@@ -212,19 +219,23 @@ static void say_missing(const struct look *look, struct csn_error *err)
 {
 	if (is_builtin(look->name))
 		csn_fail(err, -ENOENT, "exec",
-			 "%s is a word of the shell and not a program: caisson run -c '%s …'",
-			 look->name, look->name);
+			 "%s is a word of the shell and not a program: caisson %s -c '%s …'",
+			 look->name, look->attempt->stays ? "exec NAME" : "run", look->name);
+	else if (!look->inside[0] && look->attempt->path)
+		csn_fail(err, -ENOENT, "exec",
+			 "there is no program named %.150s in the PATH that this call sets: %.200s",
+			 look->name, look->attempt->path);
 	else if (!look->inside[0] && !look->exists)
 		csn_fail(
 			err, -ENOENT, "exec",
 			"there is no program named %.200s, neither here nor inside; install it, or "
-			"-m HOST:AT shows the folder that has it",
-			look->name);
+			"%s HOST:AT shows the folder that has it",
+			look->name, lend_words(look));
 	else if (!look->inside[0] && !(look->interpreter[0] && is_system(look->host)))
 		csn_fail(err, -ENOENT, "exec",
 			 "%.100s was not found inside; it is %.200s here: the command sees the "
-			 "workspace, the system folders and the mounts; -m HOST:AT adds one",
-			 look->name, look->host);
+			 "workspace, the system folders and the mounts; %s HOST:AT adds one",
+			 look->name, look->host, lend_words(look));
 	else if (look->exists)
 		say_interpreter(look, err);
 	else if (!say_elsewhere(look, err))
@@ -265,18 +276,27 @@ static void say_refused(const struct look *look, int error, struct csn_error *er
 			 look->name, strerror(error));
 }
 
-void run_say_exec_failure(struct run *run, int error)
+void attempt_say_failure(const struct attempt *attempt, int error, struct csn_error *err)
 {
 	struct look look;
 
-	if (!run->setup->argv || !run->setup->argv[0]) {
-		csn_fail(&run->error, error ? -error : -EIO, "exec",
-			 "the shell cannot be executed: %s", strerror(error));
+	if (!attempt->program) {
+		csn_fail(err, error ? -error : -EIO, "exec", "the shell cannot be executed: %s",
+			 strerror(error));
 		return;
 	}
-	look_at(&look, run);
+	look_at(&look, attempt);
 	if (error == ENOENT)
-		say_missing(&look, &run->error);
+		say_missing(&look, err);
 	else
-		say_refused(&look, error, &run->error);
+		say_refused(&look, error, err);
+}
+
+void run_say_exec_failure(struct run *run, int error)
+{
+	const struct attempt attempt = { .plan = run->plan,
+					 .cwd = run->cwd,
+					 .program = run->setup->argv ? run->setup->argv[0] : NULL };
+
+	attempt_say_failure(&attempt, error, &run->error);
 }

@@ -191,6 +191,18 @@ void run_take_listener(struct run *run);
 
 /* ---- exec_failure.c ---- */
 
+/* A program that was to be executed. All is borrowed. */
+struct attempt {
+	const struct plan *plan; /* as shown */
+	const char *cwd;         /* inside, absolute */
+	const char *program;     /* as it was typed; NULL: the shell */
+	const char *path;        /* PATH of this call alone, NULL: the sandbox's */
+	bool stays;              /* in a sandbox that stays */
+};
+
+/* Says in `err` why it could not be: `error` is a positive errno or 0. */
+void attempt_say_failure(const struct attempt *attempt, int error, struct csn_error *err);
+
 /* Says in run->error why the command could not be executed: `error` is a positive errno or 0. */
 void run_say_exec_failure(struct run *run, int error);
 

@@ -85,7 +85,10 @@ static const char *const agent_keys[] = {
 static void emit_account(struct emit *emit, const struct stay_exec *exec, const struct term *map)
 {
 	uint32_t count = 9 + (exec->clock != NULL);
+	struct csn_error sentence;
 
+	stay_text(exec, map, &sentence);
+	count += sentence.text[0] != 0;
 	for (size_t i = 0; i < ARRAY_SIZE(agent_keys); i++)
 		count += term_get(map, agent_keys[i]) != NULL;
 	emit_map(emit, count);
@@ -102,6 +105,10 @@ static void emit_account(struct emit *emit, const struct stay_exec *exec, const 
 	if (exec->clock) {
 		emit_atom(emit, "clock");
 		emit_atom(emit, exec->clock);
+	}
+	if (sentence.text[0]) {
+		emit_atom(emit, "text");
+		emit_text(emit, sentence.text);
 	}
 	emit_number(emit, "wall_us", exec->wall_us);
 	emit_number(emit, "cpu_us", number_of(map, "user_us") + number_of(map, "system_us"));

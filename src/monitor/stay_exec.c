@@ -216,6 +216,7 @@ int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term
 	if (r < 0)
 		return r;
 	know_secrets(stay, env);
+	stay_text_keep(exec, map);
 	r = queue(stay, call, map);
 	if (r < 0)
 		return r;
@@ -230,6 +231,7 @@ void stay_exec_free(struct stay_exec *exec)
 		return;
 	notify_free(exec->notify);
 	violations_done(&exec->violations);
+	stay_text_done(exec);
 	free(exec);
 }
 
@@ -474,6 +476,9 @@ int stay_exec_reply(struct stay *stay, struct stay_call *call, const struct term
 		stay_tell_account(call, map);
 		return detach(stay, call, err);
 	}
+	/* The kernel's word that memory ran out may come after that of the death. */
+	if (number_of(map, "signal") == SIGKILL && stay->run.limits.oom_fd >= 0)
+		stay_oom(stay);
 	close_account(call->exec, map);
 	stay_tell_account(call, map);
 	return 0;

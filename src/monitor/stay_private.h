@@ -8,6 +8,7 @@
  *   stay_log.c     execs in the audit log
  *   stay_exec.c    what an exec needs beyond its frame: environment, listener, deadline, its end
  *   stay_account.c what its client is told of it
+ *   stay_text.c    the sentence in that
  *   stay_verbs.c   the verbs that the monitor answers itself
  *   stay_work.c    their calls, each in a process of its own (worker.h)
  */
@@ -59,6 +60,7 @@ struct stay_exec {
 	const char *clock_name; /* of the one that would end it */
 	uint64_t limit_ms;      /* of that clock */
 	uint64_t kill_at_ms;
+	char *program, *cwd, *path; /* as the call names them; see stay_text.c */
 };
 
 struct stay_call {
@@ -177,6 +179,14 @@ uint64_t stay_exec_clock(struct stay *stay, struct stay_call *call, uint64_t now
 void stay_tell_account(struct stay_call *call, const struct term *map);
 /* {fact, …}, to the client who waits for that command. */
 void stay_tell_fact(const struct stay_exec *exec, const struct fact *fact);
+
+/* ---- stay_text.c ---- */
+
+/* Keeps what a sentence needs of a call; what cannot be kept is missing in it. */
+void stay_text_keep(struct stay_exec *exec, const struct term *map);
+void stay_text_done(struct stay_exec *exec);
+/* The sentence on its end, in `text`; "" for an end of its own. `map` is the agent's reply. */
+void stay_text(const struct stay_exec *exec, const struct term *map, struct csn_error *ret_text);
 
 /* ---- stay_work.c ---- */
 

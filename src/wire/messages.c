@@ -467,7 +467,7 @@ static const struct frame_key exec_account[] = {
 	{ "signal", 'I', true, SIGNAL_MAX, "that ended it, or null" },
 	{ "error", 'a', false, 0, "of start_failed: errno name in lower case" },
 	{ "stage", 't', false, NAME_BYTES, "what failed then" },
-	{ "text", 't', false, DETAIL_BYTES, "a sentence on it" },
+	{ "text", 't', false, DETAIL_BYTES, "a sentence on it, or on the limit that ended it" },
 	{ "wall_us", 'i', true, OFFSET_MAX, "from its start to its end" },
 	{ "cpu_us", 'i', true, OFFSET_MAX, "CPU time, program and kernel" },
 	{ "mem_peak_bytes", 'i', true, OFFSET_MAX, "most memory in use" },
