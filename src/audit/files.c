@@ -208,6 +208,9 @@ int files_process_start(int64_t pid, uint64_t *ret_ticks)
 	at = strrchr(text, ')'); /* the name before it may hold anything, blanks and ')' too */
 	if (!at)
 		return -EBADMSG;
+	/* One that nobody has waited for yet does nothing any more. */
+	if (at && (str_starts(at, ") Z") || str_starts(at, ") X")))
+		return -ESRCH;
 	for (int field = 2; field < 22 && at; field++)
 		at = strchr(at + 1, ' ');
 	if (!at)

@@ -42,8 +42,8 @@ int files_replace_json(int dir_fd, const char *name, json_t *value, bool syncs);
 /* Reads a JSON file of at most `max` bytes (a hostile one is refused, not believed). */
 int files_read_json(int dir_fd, const char *name, size_t max, json_t **ret_value);
 
-/* When the process started, in clock ticks since boot (field 22 of /proc/PID/stat). -ENOENT: gone.
- */
+/* When the process started, in clock ticks since boot (field 22 of /proc/PID/stat). -ENOENT: gone;
+ * -ESRCH: it has ended, and nobody waited for it yet. */
 int files_process_start(int64_t pid, uint64_t *ret_ticks);
 
 /* Fills `err` for a failed file operation, with the way out that fits the errno. Returns `code`. */

@@ -32,20 +32,38 @@ static bool is_there(int dir_fd, const char *name)
 	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Does state.json name a process that lives? A pid alone may belong to another by now. */
-static bool is_alive(int dir_fd)
+/* The process that state.json names. A pid alone may belong to another by now. */
+static enum named_process { NAMED_NONE, NAMED_ALIVE, NAMED_GONE } look_at_process(int dir_fd)
 {
 	json_t *state = NULL;
 	json_int_t pid, start;
 	uint64_t ticks;
 
 	if (files_read_json(dir_fd, "state.json", STATE_MAX, &state) < 0)
-		return false;
+		return NAMED_NONE;
 	pid = json_integer_value(json_object_get(state, "pid"));
 	start = json_integer_value(json_object_get(state, "pid_start"));
 	json_decref(state);
-	return pid > 0 && start > 0 && files_process_start(pid, &ticks) == 0 &&
-	       ticks == (uint64_t)start;
+	if (pid <= 0 || start <= 0)
+		return NAMED_NONE;
+	if (files_process_start(pid, &ticks) == 0 && ticks == (uint64_t)start)
+		return NAMED_ALIVE;
+	return NAMED_GONE;
+}
+
+bool list_is_ending(int dir_fd)
+{
+	uint64_t ticks;
+
+	/* Where /proc is hidden nobody seems to live. */
+	return files_process_start(getpid(), &ticks) == 0 && look_at_process(dir_fd) == NAMED_GONE;
+}
+
+int list_fail_busy(int dir_fd, const char *run_id, struct csn_error *err)
+{
+	if (list_is_ending(dir_fd))
+		return csn_fail(err, -EBUSY, "record", LIST_ENDING, run_id);
+	return csn_fail(err, -EBUSY, "record", "%s is still running", run_id);
 }
 
 enum run_status list_status(int dir_fd)
@@ -56,7 +74,7 @@ enum run_status list_status(int dir_fd)
 	flock(dir_fd, LOCK_UN);
 	if (is_there(dir_fd, "result.json"))
 		return RUN_FINISHED;
-	return is_alive(dir_fd) ? RUN_RUNNING : RUN_LOST;
+	return look_at_process(dir_fd) == NAMED_ALIVE ? RUN_RUNNING : RUN_LOST;
 }
 
 /* The time in an id: "20260102-030405-8000…" is half a second past 03:04:05. */

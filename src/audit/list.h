@@ -14,6 +14,16 @@ enum run_status { RUN_RUNNING, RUN_FINISHED, RUN_LOST };
  */
 enum run_status list_status(int dir_fd);
 
+/* Of a running one: is the process that state.json names gone, and only what it started is left? */
+bool list_is_ending(int dir_fd);
+
+#define LIST_ENDING                                                                             \
+	"%s: its monitor is gone and its processes are just ending, or it is being committed; " \
+	"try again in a moment"
+
+/* The sentence of a run that somebody holds; -EBUSY. */
+int list_fail_busy(int dir_fd, const char *run_id, struct csn_error *err);
+
 /* The ids of a run root, newest first; the caller frees *ret_ids. 0, -ENOMEM or the errno of
  * reading. */
 int list_ids(int root_fd, char (**ret_ids)[RUN_ID_SIZE], size_t *ret_count);

@@ -195,7 +195,7 @@ int record_reopen(struct record *record, int root_fd, const char *run_id, struct
 		r = files_fail(err, -errno, "open", "the run root");
 	else if (list_status(record->dir_fd) == RUN_RUNNING ||
 		 lock_folder(record->dir_fd, LOCK_EX | LOCK_NB) < 0)
-		r = csn_fail(err, -EBUSY, "record", "%s is still running", run_id);
+		r = list_fail_busy(record->dir_fd, run_id, err);
 	else
 		r = resume_chain(record, err);
 	if (r < 0) {

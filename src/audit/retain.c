@@ -44,7 +44,7 @@ int record_remove(int root_fd, const char *run_id, struct csn_error *err)
 		return files_fail(err, fd, "open the run", run_id);
 	if (list_status(fd) == RUN_RUNNING ||
 	    (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK))
-		return csn_fail(err, -EBUSY, "record", "%s is still running", run_id);
+		return list_fail_busy(fd, run_id, err);
 	snprintf(gone, sizeof gone, GONE "%s", run_id);
 	if (renameat(root_fd, run_id, root_fd, gone) < 0)
 		return files_fail(err, -errno, "remove", run_id);

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/place.h"
 #include "base/str.h"
+#include "cli/lost.h"
 #include "cli/out.h"
 #include "os/reach.h"
 
@@ -140,6 +141,17 @@ static int open_copy(struct cow *cow, struct csn_error *err)
 	return copy_open(&cow->copy, run_fd, &facts, err);
 }
 
+static int read_facts(struct cow *cow, struct csn_error *err)
+{
+	int r = run_read_result(&cow->run, err);
+
+	if (r != -ENOENT)
+		return r;
+	r = lost_read(&cow->run, err);
+	cow->is_lost = r == 0;
+	return r;
+}
+
 int cow_open(const struct cli *cli, struct cow *cow, struct csn_error *err)
 {
 	int r;
@@ -152,7 +164,7 @@ int cow_open(const struct cli *cli, struct cow *cow, struct csn_error *err)
 	r = cli->arg_count ? run_open(cli, cli->args[0], &cow->run, err)
 			   : open_newest(cli, cow, err);
 	if (r == 0)
-		r = run_read_result(&cow->run, err);
+		r = read_facts(cow, err);
 	if (r == 0)
 		r = record_list(cow->run.root_fd, note_start, cow, err);
 	return r < 0 ? r : open_copy(cow, err);

@@ -1,5 +1,5 @@
 /*
- * cow - the copy-on-write layer of a finished run, opened for diff and commit
+ * cow - the copy-on-write layer of a finished or lost run, opened for diff and commit
  *
  * The work itself is monitor/copy.h's; here the run is found and its result read.
  */
@@ -19,6 +19,7 @@ struct cow {
 	const char **protect; /* owned; texts of run.result */
 	const char **hide;
 	struct copy copy;
+	bool is_lost; /* it has no result, and gets none: retention would take the record */
 	bool reaches; /* set before cow_open(): this process changes itself to read all (os/reach.h)
 		       */
 };

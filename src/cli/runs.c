@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/cow.h"
+#include "cli/lost.h"
 #include "cli/out.h"
 #include "cli/project.h"
 #include "monitor/ending.h"
@@ -100,9 +101,7 @@ int run_read_result(struct run *run, struct csn_error *err)
 	snprintf(path, sizeof path, "%s/result.json", run->id);
 	fd = layer_open(run->root_fd, path, 0);
 	if (fd == -ENOENT)
-		return csn_fail(err, -ENOENT, "record",
-				"run %s has no result: it is still running, or it was lost",
-				run->id);
+		return lost_explain(run, err);
 	if (fd < 0)
 		return csn_fail(err, fd, "record", "cannot read the result of run %s: %s", run->id,
 				strerror(-fd));

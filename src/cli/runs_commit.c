@@ -51,6 +51,10 @@ static int record_commit(const struct committing *committing, struct record *rec
 			    committing->cow->copy.facts.workspace, "applied", (json_int_t)count,
 			    "left_out", (json_int_t)json_array_size(committing->left), "paths",
 			    paths));
+	if (committing->cow->is_lost) {
+		chain_flush(&record->chain);
+		return 0;
+	}
 	return record_close(record, committing->cow->run.result, err);
 }
 

@@ -87,6 +87,7 @@ void up_setup(struct up *up, const struct up_wish *wish, struct stay_setup *ret_
 			 .run_root = wish->options->no_record ? NULL : policy->project.run_root,
 			 .hidden_root = policy->project.run_root,
 			 .home = policy->facts.home,
+			 .sandbox = up->name,
 			 .tags = wish->options->tags.items,
 			 .layer_from = up->layer_from,
 			 .wall_fd = up->wall },

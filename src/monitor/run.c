@@ -353,8 +353,10 @@ void run_write_state(struct run *run)
 	if (run->is_stated || run->record.dir_fd < 0)
 		return;
 	run->is_stated = true;
-	state = json_pack("{s:s, s:s, s:s?}", "status", "running", "cwd", run->cwd, "command",
-			  run->setup->argv ? run->setup->argv[0] : run->setup->text);
+	state = json_pack("{s:s, s:s, s:s?, s:s*}", "status", "running", "cwd", run->cwd, "command",
+			  run->setup->argv ? run->setup->argv[0] : run->setup->text, "sandbox",
+			  run->setup->sandbox);
+	run_state_layer(run, state);
 	if (record_write_state(&run->record, state, &run->error) < 0)
 		run->record.chain.is_incomplete = true;
 	json_decref(state);

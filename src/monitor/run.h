@@ -28,6 +28,7 @@ struct run_setup {
 	const char *run_root;          /* NULL: no record */
 	const char *hidden_root;       /* the run root, with a record or without: never lent */
 	const char *home;              /* the caller's home, real, or NULL: never lent */
+	const char *sandbox;           /* the name of one that stays; NULL */
 	const char *const *tags;       /* NULL-terminated, may be NULL */
 	int wall_fd; /* the caller's own wall: a stream that becomes the run's; 0: none */
 	const char *layer_from; /* absolute: copy_fork()'s folder, which is moved into the record

@@ -218,6 +218,8 @@ void run_log_start(struct run *run);
 void run_log_lockdown(struct run *run); /* when the agent is ready: all steps were carried out */
 void run_log_exec(struct run *run);
 void run_log_violation(const struct fact *fact, void *data);
+/* Into state.json, of a copy-on-write workspace: what a commit after a kill has to know. */
+void run_state_layer(const struct run *run, json_t *state);
 /* caisson.result/1, a new object; NULL when out of memory. */
 json_t *run_result(struct run *run);
 void run_log_end(struct run *run);

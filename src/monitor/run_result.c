@@ -154,6 +154,20 @@ static json_t *error_json(const struct csn_error *err)
 			 redact_text(NULL, err->text, strlen(err->text)));
 }
 
+void run_state_layer(const struct run *run, json_t *state)
+{
+	const struct plan *plan = run->plan;
+
+	if (!plan->workspace.host || plan->workspace.access != ACCESS_COW)
+		return;
+	json_object_set_new(state, "cow",
+			    json_pack("{s:s, s:o, s:o, s:o}", "workspace", plan->workspace.host,
+				      "protect",
+				      texts((const char *const *)plan->workspace.protect), "hide",
+				      texts((const char *const *)plan->workspace.hide), "policy",
+				      text_or_null(plan->policy_path)));
+}
+
 json_t *run_result(struct run *run)
 {
 	const struct plan *plan = run->plan;
@@ -170,6 +184,8 @@ json_t *run_result(struct run *run)
 	if (!result)
 		return NULL;
 	json_object_set_new(result, "command", command_json(run->setup));
+	if (run->setup->sandbox)
+		json_object_set_new(result, "sandbox", json_string(run->setup->sandbox));
 	json_object_set_new(result, "cwd", json_string(run->cwd ? run->cwd : ""));
 	json_object_set_new(result, "termination", termination_json(run));
 	json_object_set_new(result, "usage", usage_json(run));

@@ -128,6 +128,7 @@ static int serve(struct young *young)
 	if (r < 0)
 		return r;
 	prctl(PR_SET_NAME, "caisson", 0, 0, 0);
+	setup.run.sandbox = young->name;
 	setup.run.layer_from = young->layer;
 	setup.listen_fd = young->listener;
 	setup.owner_fd = -1;

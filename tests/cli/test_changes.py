@@ -1,4 +1,5 @@
 """diff and commit of a sandbox that lives: every kind of change, while its commands go on."""
+import fcntl
 import json
 import os
 import pathlib
@@ -519,3 +520,81 @@ def test_a_fork_outlives_an_owner(sh):
     pid = sh.monitor("x")
     assert {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in (0, 1, 2)} == {"/dev/null"}
     assert os.getsid(pid) == pid
+
+
+def lost(sh, text, *flags):
+    """A sandbox that wrote something, and whose monitor was killed: its run, once nobody holds it."""
+    sh.box.give()
+    assert sh("policy", "trust", "--yes").returncode == 0
+    sh.up("--cow", *flags)
+    sh.sh(text)
+    os.kill(sh.monitor(), signal.SIGKILL)
+    run = sh.box.record().name
+    assert wait_for(lambda: json.loads(sh("runs", "ls", "--json").stdout)[0]["status"] == "lost", 10)
+    return run
+
+
+def test_work_of_a_killed_monitor_can_be_had(sh):
+    fill(sh.box.ws)
+    (sh.box.ws / "caisson.yaml").write_text("version: 1\nworkspace: {protect: [kept], hide: ['.env', '.env.*', '*.pem', closed]}\n")
+    run = lost(sh, "echo mine >text; rm gone; mkdir -p .vscode; echo x >.vscode/tasks.json; echo 'version: 1' >caisson.yaml; true")
+    assert run[-6:] in sh("runs", "show", run).stderr and "caisson diff" in sh("why", run).stderr
+    for words in (("diff", run), ("runs", "diff", run), ("runs", "diff")):
+        done = sh(*words)
+        assert done.returncode == 0 and "+mine\n" in done.stdout and "-gone\n" in done.stdout, done
+    sh.names.append("x")
+    assert sh("fork", run, "x").stdout == "x\n" and sh.sh("cat text", "x") == "mine\n"
+    assert sh("commit", run, "--dry-run").returncode == 1 and (sh.box.ws / "gone").exists()
+    done = sh("commit", run, "text")
+    assert (done.returncode, done.stdout) == (0, "M text\n") and (sh.box.ws / "text").read_text() == "mine\n", done
+    told = json.loads(sh("runs", "ls", "--json").stdout)
+    assert [r["status"] for r in told if r["run_id"] == run] == ["lost"], "or retention takes what is not committed yet"
+    done = sh("runs", "commit", run)
+    assert done.returncode == 1 and "D gone\n" in done.stdout and ".vscode/tasks.json left out" in done.stdout, done
+    assert not (sh.box.ws / "gone").exists() and not (sh.box.ws / ".vscode" / "tasks.json").exists()
+    assert sum('"event":"Committed"' in line for line in (sh.box.runs / run / "logs/events.jsonl").read_text().splitlines()) == 2
+    assert sh("runs", "rm", run).returncode == 0
+
+
+def test_a_killed_monitors_policy_still_guards(sh):
+    """What it protected and hid is judged as it was at the start, whatever the workspace says now."""
+    fill(sh.box.ws)
+    (sh.box.ws / "caisson.yaml").write_text("version: 1\nworkspace: {protect: [kept], hide: ['.env', '.env.*', '*.pem', closed]}\n")
+    run = lost(sh, "true")
+    (sh.box.ws / "caisson.yaml").write_text("version: 1\n")
+    upper = sh.box.runs / run / "cow" / "upper"
+    (upper / "kept").write_text("changed\n")
+    (upper / "closed").write_text("changed\n")
+    done = sh("commit", run)
+    assert done.returncode == 1 and "the policy protects it" in done.stdout and "the policy hides it" in done.stdout, done
+    state = sh.box.runs / run / "state.json"
+    told = json.loads(state.read_text())
+    del told["cow"]["protect"]
+    state.write_text(json.dumps(told))
+    assert "before it wrote down what its policy protects" in sh("commit", run).stderr
+
+
+def test_a_run_without_a_result_says_what_it_is(sh):
+    sh.up("--cow")
+    run = sh.box.record().name
+    done = sh("diff", run)
+    assert done.returncode == 1 and "it still runs, as the sandbox w; `caisson diff w`" in done.stderr, done
+    assert "is still running" in sh("runs", "rm", run).stderr
+    monitor = sh.monitor()
+    # Its lock is held, by us, when it is gone: as its processes would while they end.
+    os.kill(monitor, signal.SIGKILL)
+    folder = os.open(sh.box.runs / run, os.O_RDONLY)
+
+    def held():
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            return False
+
+    assert wait_for(held, 10)
+    done = sh("commit", run)
+    assert "just ending" in done.stderr, done
+    assert "just ending" in sh("runs", "rm", run).stderr
+    os.close(folder)
+    assert wait_for(lambda: sh("runs", "rm", run).returncode == 0, 10)
