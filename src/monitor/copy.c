@@ -1,8 +1,8 @@
 /*
  * Opening a copy, and what in it may not pass unasked; see copy.h
  *
- * Rules are about names only: what a name holds can change between two looks at it, a name
- * cannot.
+ * Rules are about names and what stands beside them: what a name holds can change between two
+ * looks at it, a name cannot.
  */
 #include "monitor/copy.h"
 
@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "monitor/copy_bare.h"
 #include "monitor/copy_save.h"
 #include "plan/plan.h"
 
@@ -121,6 +122,20 @@ static bool is_git_data(const char *tail)
 	return false;
 }
 
+/* A .git without one of these is no repository to git, which then takes a folder above for one. */
+static bool unmakes_git(const struct layer_entry *entry)
+{
+	static const char *const needed[] = { ".git/HEAD", ".git/refs", ".git/objects" };
+	bool is_gone = entry->change == LAYER_DELETED ||
+		       (entry->change == LAYER_MODIFIED &&
+			(entry->now.st_mode & S_IFMT) != (entry->old.st_mode & S_IFMT));
+
+	for (size_t i = 0; is_gone && i < ARRAY_SIZE(needed); i++)
+		if (str_is(entry->path, needed[i]))
+			return true;
+	return false;
+}
+
 /* Names of files and folders at any depth, and who runs what is in them. */
 static const struct {
 	const char *name;
@@ -176,7 +191,13 @@ static const char *guard(const struct copy *copy, const char *path, bool is_fold
 {
 	const char *who = guard_by_name(path);
 
-	return who ? who : guard_by_policy(&copy->facts, path, is_folder);
+	if (!who)
+		who = guard_by_policy(&copy->facts, path, is_folder);
+	/* In .git a remote's branch may be named config, beside the remote's HEAD. */
+	if (!who && !str_starts(path, ".git/") && copy_is_bare(copy, path))
+		who = "git takes its folder for a repository and runs programs that are named "
+		      "there";
+	return who;
 }
 
 mode_t copy_mode(const struct layer_entry *entry)
@@ -186,6 +207,8 @@ mode_t copy_mode(const struct layer_entry *entry)
 
 const char *copy_guard(const struct copy *copy, const struct layer_entry *entry)
 {
+	if (unmakes_git(entry))
+		return "without it git takes another folder for the repository";
 	return guard(copy, entry->path, S_ISDIR(copy_mode(entry)));
 }
 

@@ -204,6 +204,16 @@ def test_what_would_run_or_is_protected_stays_out(sh, name, why):
     assert (name in left) is ("policy file" in why) and (sh.box.ws / name).exists() is ("policy file" not in why)
 
 
+def test_no_folder_becomes_a_repository(sh):
+    sh.up("--cow")
+    sh.sh("mkdir -p docs/objects docs/refs docs/hooks; cd docs; echo ref: refs/heads/x >HEAD; cp HEAD hooks/x; cp HEAD fine;"
+          " printf '[core]\\nbare = true\\nfsmonitor = touch pwned\\n' >config")
+    applied, left = sh.commit()
+    assert "docs/fine" in applied and {"docs/config", "docs/hooks/x", "docs/HEAD"} <= set(left), (applied, left)
+    assert "git takes" in left["docs/config"] and not (sh.box.ws / "docs/config").exists()
+    assert sh.commit("docs/config")[1] == {} and (sh.box.ws / "docs/config").exists()
+
+
 def test_only_copies_have_changes(sh):
     sh.up("--rw")
     for verb in ("diff", "commit"):

@@ -471,6 +471,82 @@ def test_guarded_names_only_when_named(cli, cow, project, path):
     assert cli("runs", "commit", run, path).status == 0 and (project / path).read_text() == "evil\n"
 
 
+BARE = ["config", "Config", "config.worktree", "commondir", "hooks/post-checkout", "HOOKS/sub/x"]
+
+
+@pytest.mark.parametrize("where", ["layer", "workspace"])
+@pytest.mark.parametrize("name", BARE)
+@pytest.mark.parametrize("folder", ["", "docs/"])
+def test_what_git_runs_beside_a_head(cli, cow, project, folder, name, where):
+    """A folder with HEAD, objects and refs is a repository to git, whatever its name is."""
+    run, upper = cow
+    path = folder + name
+    (upper / path).parent.mkdir(parents=True, exist_ok=True)
+    (upper / path).write_text("evil\n")
+    head = (upper if where == "layer" else project) / folder / "HEAD"
+    head.parent.mkdir(exist_ok=True)
+    head.symlink_to("refs/heads/main")
+    (upper / folder / "fine").write_text("fine\n")
+    for words in ([], [run, "."], [run, folder or "."]):
+        answer = cli("runs", "commit", *words)
+        assert answer.status == 1 and "git takes" in answer.out and not (project / path).exists(), (words, answer)
+    assert (project / folder / "fine").exists()
+    assert {change["path"] for change in cli("runs", "diff", "--json").json()["changes"] if change["guarded"]} >= {path}
+    assert cli("runs", "commit", run, path).status == 0 and (project / path).read_text() == "evil\n"
+
+
+@pytest.mark.parametrize("name", BARE)
+def test_no_head_comes_to_what_git_runs(cli, cow, project, name):
+    """The other order, in two commits."""
+    run, upper = cow
+    (upper / "docs" / name).parent.mkdir(parents=True)
+    (upper / "docs" / name).write_text("fine\n")
+    assert cli("runs", "commit", run).status == 0 and (project / "docs" / name).exists()
+    (upper / "docs" / "HEAD").write_text("ref: refs/heads/main\n")
+    answer = cli("runs", "commit", run)
+    folded = name in ("Config", "HOOKS/sub/x")  # the same name where a file system has no cases, which it is not here
+    assert (project / "docs" / "HEAD").exists() is folded and answer.status == (0 if folded else 1)
+    assert cli("runs", "commit", run, "docs/HEAD").status == 0 and (project / "docs" / "HEAD").exists()
+
+
+@pytest.mark.parametrize("path", ["src/hooks/use.js", "config", "a/config/b", "HEAD", "a/HEAD", "a/hooks", "a/commondir"])
+def test_such_names_alone_pass(cli, cow, project, path):
+    run, upper = cow
+    (project / "config.d").mkdir()
+    (upper / path).parent.mkdir(parents=True, exist_ok=True)
+    (upper / path).write_text("fine\n")
+    assert cli("runs", "commit", run).status == 0 and (project / path).exists()
+
+
+def test_many_folders_named_hooks(cli, cow, project):
+    run, upper = cow
+    (upper / "/".join(["hooks"] * 20)).mkdir(parents=True)
+    answer = cli("runs", "commit", run)
+    assert answer.status == 1 and "git takes" in answer.out and (project / "hooks/hooks").is_dir()
+
+
+@pytest.mark.parametrize("name", ["HEAD", "refs", "objects"])
+@pytest.mark.parametrize("by", ["nothing", "link"])
+def test_git_stays_a_repository(cli, make_cow, project, name, by):
+    """Without one of these git looks on: for a repository in the folders above."""
+    git = project / ".git"
+    git.mkdir()
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "index").write_text("0\n")
+    for folder in ("refs", "objects"):
+        (git / folder).mkdir()
+    run, upper = make_cow()
+    (upper / ".git").mkdir()
+    whiteout(upper / ".git" / "index")
+    whiteout(upper / ".git" / name) if by == "nothing" else (upper / ".git" / name).symlink_to("x")
+    for words in ([run], [run, "."]):
+        answer = cli("runs", "commit", *words)
+        assert answer.status == 1 and f".git/{name}" in answer.out and "another folder" in answer.out
+        assert (git / name).exists() and not (git / name).is_symlink() and not (git / "index").exists()
+    cli("runs", "commit", run, f".git/{name}")
+    assert not (git / name).exists()
+
+
 @pytest.mark.parametrize("path", ["conf/keys", "conf/keys/a", "CONF/keys", ".env", "sub/.env", "secrets/a"])
 def test_what_the_policy_protects_or_hides(cli, make_cow, project, path):
     """The policy's own names hold for a commit as they do for a writable workspace."""
