@@ -1,7 +1,7 @@
 # The front door. Meson does the work; each target sets up what it needs first (tools/setup:
 # silent when all is there).
 #
-#   make            build/caisson and build/caisson-agent
+#   make            build/caisson and what is installed with it; tests are built by `make test`
 #   make demo       what it does, in a throw-away folder
 #   make test       every test
 #   make test-vm    control groups v2, AppArmor, older kernels, in guests: docs/testing-vm.md, 6 to 10 minutes
@@ -35,7 +35,7 @@ profile = tools/setup $(1) "$$(readlink -f "$(2)")" || :
 define build
 $(call setup,$(1))
 $(Q)test -f "$(BUILD)/build.ninja" || meson setup "$(BUILD)" --prefix="$(prefix)"
-$(Q)ninja -C "$(BUILD)"
+$(Q)ninja -C "$(BUILD)" $(2)
 $(Q)test ! -e "$(BUILD)/caisson" || $(call profile,profile,$(BUILD)/caisson)
 endef
 
@@ -46,10 +46,10 @@ $(Q)$(1)
 endef
 
 all:
-	$(call build,build)
+	$(call build,build,installed)
 
 demo:
-	$(call build,build)
+	$(call build,build,installed)
 	$(call script,examples/demo/run,the demonstration)
 
 # Both halves run, so that one failure does not hide another.
@@ -83,7 +83,7 @@ install:
 	$(call setup,build)
 	$(Q)if test -f "$(BUILD)/build.ninja"; then meson configure "$(BUILD)" -Dprefix="$(prefix)"; \
 	else meson setup "$(BUILD)" --prefix="$(prefix)"; fi
-	$(Q)ninja -C "$(BUILD)"
+	$(Q)ninja -C "$(BUILD)" installed
 	$(Q)meson install -C "$(BUILD)" --no-rebuild --quiet $(if $(DESTDIR),--destdir "$$(readlink -m "$(DESTDIR)")")
 	$(Q)test -n "$(DESTDIR)" || $(call profile,profile,$(prefix)/bin/caisson)
 

@@ -34,7 +34,7 @@ int call_named(const struct cli *cli, const char *name, call_fn verb)
 	if (status >= 0)
 		return status;
 	csn_fail(&err, errno_of(failure.code), failure.stage, "%s", failure.text);
-	return cli_fail(cli, &err);
+	return str_is(err.stage, "usage") ? cli_misuse(cli, &err) : cli_fail(cli, &err);
 }
 
 int call_misuse(csn_error *err, const char *format, ...)

@@ -141,10 +141,11 @@ struct cli;
 /* Flag sets that several commands share. */
 enum cli_set {
 	CLI_SANDBOX_FLAGS = 1 << 0,
-	CLI_RECORD_FLAGS = 1 << 1,
-	CLI_OUTPUT_FLAGS = 1 << 2,
-	CLI_PROJECT_FLAGS = 1 << 3, /* --policy alone */
-	CLI_SETS = 4,
+	CLI_STREAM_FLAGS = 1 << 1, /* of commands that run one command */
+	CLI_RECORD_FLAGS = 1 << 2,
+	CLI_OUTPUT_FLAGS = 1 << 3,
+	CLI_PROJECT_FLAGS = 1 << 4, /* --policy alone */
+	CLI_SETS = 5,
 };
 
 struct cli_command {

@@ -56,13 +56,18 @@ static const struct cli_flag sandbox_flags[] = {
 	{ "tag", 0, "TAG",
 	  "a word for the record and for the policy's strict_when; may be repeated", CLI_LIST,
 	  TO(tags) },
+	{ "no-record", 0, NULL, "keep no record of this run", CLI_SWITCH, TO(no_record) },
+	{ NULL },
+};
+
+/* Of one command's streams; a sandbox that stays has none of its own. */
+static const struct cli_flag stream_flags[] = {
 	{ "stdin", 0, "FILE", "read the command's standard input from FILE", CLI_TEXT,
 	  TO(stdin_file), .offer = OFFER_FILE },
 	{ "tty", 0, "auto|always|never", "a terminal inside; default auto", CLI_TEXT, TO(tty) },
 	{ "result", 0, "FILE",
 	  "write the result as JSON; -: on stdout, the command's output is then only recorded",
 	  CLI_TEXT, TO(result), .offer = OFFER_FILE },
-	{ "no-record", 0, NULL, "keep no record of this run", CLI_SWITCH, TO(no_record) },
 	{ NULL },
 };
 
@@ -91,8 +96,8 @@ static const struct cli_flag project_flags[] = {
 static const struct cli_flag help_flag = { "help", 'h', NULL, "this help", CLI_SWITCH, TO(help) };
 
 /* In the order of enum cli_set's bits. */
-static const struct cli_flag *const shared[CLI_SETS] = { sandbox_flags, record_flags, output_flags,
-							 project_flags };
+static const struct cli_flag *const shared[CLI_SETS] = { sandbox_flags, stream_flags, record_flags,
+							 output_flags, project_flags };
 
 static const struct cli_flag run_flags[] = {
 	{ "command", 'c', "TEXT", "run TEXT with the shell inside instead of COMMAND", CLI_TEXT,
@@ -259,7 +264,7 @@ const struct cli_command cli_commands[] = {
 		  "137: a limit "
 		  "ended it. 128+N: signal N.",
 	  .flags = run_flags,
-	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .sets = CLI_SANDBOX_FLAGS | CLI_STREAM_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
 	  .takes_argv = true,
 	  .starts_sandbox = true,
 	  .max_args = -1,
@@ -268,7 +273,8 @@ const struct cli_command cli_commands[] = {
 	{ .name = "up",
 	  .usage = "[NAME]",
 	  .summary = "start a sandbox that stays, and print its name",
-	  .text = "The same flags and the same policy as `run`. The sandbox ends by `caisson down "
+	  .text = "The policy of `run` and its flags, but those of a command's streams: `exec` has "
+		  "those. The sandbox ends by `caisson down "
 		  "NAME`, after half an hour without a call (limits.idle), or with its wall.",
 	  .flags = up_flags,
 	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
@@ -496,14 +502,15 @@ const struct cli_command cli_commands[] = {
 	{ .name = "pool start",
 	  .usage = "[NAME]",
 	  .summary = "keep prepared sandboxes waiting, for `up --pool` and libcaisson",
-	  .text = "NAME is `pool` by default. The flags and the policy of `run` say what is "
-		  "prepared; "
-		  "the workspace, the mounts and the variables are those of who takes one, under "
-		  "his "
-		  "own flags and his own policy. One that does not fit is never used, and none is "
-		  "used twice. The pool ends by `pool stop`, or after half an hour without a "
-		  "request "
-		  "(limits.idle); what was taken goes on.",
+	  .text = "NAME is `pool` by default. The policy file and --tier, --backend, --network, "
+		  "--limit "
+		  "(memory, processes, cpus, scratch), --at and the places of --mount say what is "
+		  "prepared; who takes one has to ask for the same. One that does not fit is never "
+		  "used, and none is used twice. The workspace and whether it may be written, what "
+		  "--mount shows, --env, --tag and times are those of who takes it, under his own "
+		  "policy: given here, they do nothing. The pool ends by `pool stop`, or after "
+		  "half an hour "
+		  "without a request (limits.idle); what was taken goes on.",
 	  .flags = pool_flags,
 	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
 	  .starts_sandbox = true,
@@ -581,13 +588,13 @@ const struct cli_command cli_commands[] = {
 	  .summary = "the policy file in force, and whether it is trusted",
 	  .text = "",
 	  .flags = show_flags,
-	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .sets = CLI_SANDBOX_FLAGS | CLI_STREAM_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
 	  .run = cli_policy_show },
 	{ .name = "policy explain",
 	  .usage = "[--] COMMAND [ARG…]",
 	  .summary = "what would hold for a command, rule by rule, without running it",
 	  .text = "Where a flag is refused, it says so, and what holds without it.",
-	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .sets = CLI_SANDBOX_FLAGS | CLI_STREAM_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
 	  .takes_argv = true,
 	  .max_args = -1,
 	  .offers = { OFFER_PROGRAM, OFFER_PROGRAM },

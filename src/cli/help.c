@@ -191,11 +191,14 @@ static const struct man_row man_files[] = {
 	  "~/.config/caisson/trusted" },
 	{ "$XDG_STATE_HOME/caisson/runs",
 	  "records of runs, kept for 7 days; without the variable ~/.local/state/caisson/runs" },
+	{ "$XDG_RUNTIME_DIR/caisson",
+	  "names of sandboxes that stay and of pools: sockets and locks; without the variable "
+	  "/run/caisson for root, /tmp/caisson-UID for others" },
 	{ NULL, NULL },
 };
 
 static const struct man_row man_variables[] = {
-	{ "HOME, XDG_CONFIG_HOME, XDG_STATE_HOME", "where the files below are" },
+	{ "HOME, XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_RUNTIME_DIR", "where the files below are" },
 	{ "CAISSON_BACKEND",
 	  "the wall for commands without --backend, within what the policy permits" },
 	{ "NO_COLOR", "if it is set, there are no colours" },
@@ -204,10 +207,12 @@ static const struct man_row man_variables[] = {
 
 static const struct man_row man_statuses[] = {
 	{ "0", "done" },
-	{ "1", "it failed" },
+	{ "1", "it failed, or it found nothing or left something out, where the command says so" },
 	{ "2", "the command line makes no sense" },
-	{ "any other", "a command that starts a sandbox ends with the status of what it ran, or "
-		       "124 to 137 as described there, and 125 for every failure of its own" },
+	{ "any other", "run, exec and shell end with the status of what they ran, or 124 to 137 as "
+		       "described for run. They, up, pool start and monitor have 125 for every "
+		       "failure of their own, a command line that makes no sense too" },
+	{ "wait", "without --port and --line the command's own, so 1 and 2 may be the command's" },
 	{ NULL, NULL },
 };
 

@@ -10,6 +10,7 @@
  * that plan asks for. It is used once, wanted or not; the pool makes another one meanwhile. With
  * the pool's end, however it ends, those that wait end too; those that were taken go on.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -369,6 +370,41 @@ static int open_pool(struct cli *cli, struct pool *pool, struct csn_error *err)
 	return r;
 }
 
+/* "; there are a, b" of the pools that live, as many as fit. */
+static void name_pools(int place, char *ret_text, size_t size)
+{
+	_cleanup_fd_ int fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	char name[PLACE_NAME_MAX];
+	size_t used = 0;
+
+	*ret_text = 0;
+	if (!dir)
+		return;
+	fd = -1;
+	while ((entry = readdir(dir)) && used + sizeof name + sizeof "; there are " < size) {
+		size_t length = strlen(entry->d_name) - strlen(".lock");
+
+		if (length >= sizeof name || !str_is(entry->d_name + length, ".lock"))
+			continue;
+		snprintf(name, sizeof name, "%.*s", (int)length, entry->d_name);
+		if (place_is_name(name) && place_is_alive(place, name))
+			used += (size_t)snprintf(ret_text + used, size - used, "%s%s",
+						 used ? ", " : "; there are ", name);
+	}
+	closedir(dir);
+}
+
+static int no_pool(int place, const char *name, struct csn_error *err)
+{
+	char others[256];
+
+	name_pools(place, others, sizeof others);
+	return csn_fail(err, -ENOENT, "pool", "there is no pool named %.64s%s", name,
+			*others ? others : "; `caisson pool start` starts one");
+}
+
 int cli_pool_start(struct cli *cli)
 {
 	struct pool pool = { .child = { .listener = -1, .life = -1, .notes = -1 },
@@ -405,7 +441,11 @@ int cli_pool_stop(struct cli *cli)
 	int fd = -1;
 	char rest;
 
-	if (place < 0 || pool_ask(name, POOL_STOP, no_words, &fd, &err) <= 0)
+	if (place >= 0 && (!place_is_name(name) || !place_is_alive(place, name)))
+		no_pool(place, name, &err);
+	else if (place >= 0)
+		pool_ask(name, POOL_STOP, no_words, &fd, &err);
+	if (fd < 0)
 		return cli_fail(cli, &err);
 	while (read(fd, &rest, 1) > 0)
 		;
@@ -426,7 +466,7 @@ static int read_status(const struct cli *cli, char *ret_text, size_t size, struc
 	if (place < 0)
 		return place;
 	if (!place_is_name(name_of(cli)) || !place_is_alive(place, name_of(cli)))
-		return csn_fail(err, -ENOENT, "pool", "there is no pool named %.64s", name_of(cli));
+		return no_pool(place, name_of(cli), err);
 	snprintf(file, sizeof file, "%.64s.lock", name_of(cli));
 	fd = openat(place, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)

@@ -302,6 +302,8 @@ static int ask_pool(const struct cli *cli, const char *name, struct csn_error *e
 	r = pool_ask(cli->options.pool, POOL_UP, words->at, &fd, err);
 	free(words);
 	fd_close(fd);
+	if (r == 0 && err->code == ENOENT)
+		csn_fail(err, -ENOENT, "pool", "there is no pool named %.64s", cli->options.pool);
 	if (r == 0 && !cli->options.quiet)
 		fprintf(stderr, "caisson: not from the pool: %s\n", err->text);
 	if (r == 0)

@@ -147,6 +147,8 @@ static const struct {
 	{ "commit", "it works on no copy of the workspace, which --cow or \"PATH:cow\" makes" },
 	{ "snapshot", "it works on no copy of the workspace, which --cow or \"PATH:cow\" makes" },
 	{ "fork", "it works on no copy of the workspace, which --cow or \"PATH:cow\" makes" },
+	{ "mount", "its wall shows the host's own tree and mounts nothing: choose the process wall "
+		   "(--backend process), or lend the folder at the start under its own path" },
 };
 
 static int not_there(const char *verb, csn_error *err)

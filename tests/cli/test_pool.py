@@ -277,10 +277,13 @@ def test_the_end_of_the_pool(pool, how):
     assert wait_for(lambda: not alive(waiting), seconds=WAIT), alive(waiting)
     assert client.sh("echo on")["out"] == b"on\n"
     done = pool.cli("pool", "status")
-    assert done.status == 1 and "no pool named" in done.err
-    assert "not from the pool" in pool.up(name="u").err
+    assert done.status == 1 and "no pool named pool; `caisson pool start` starts one" in done.err
+    done = pool.cli("pool", "stop", "nosuch")
+    assert done.status == 1 and done.err == "caisson: there is no pool named nosuch; `caisson pool start` starts one\n"
+    assert "not from the pool: there is no pool named pool\n" in pool.up(name="u").err
     pool.cli("down", "u")
     pool.start()
+    assert "named nosuch; there are pool\n" in pool.cli("pool", "status", "nosuch").err
     assert client.sh("echo on", 2)["out"] == b"on\n"
 
 

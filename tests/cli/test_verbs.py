@@ -115,6 +115,28 @@ def test_refusals_are_sentences(sh, words, sentence):
     assert sentence in done.stderr, done
 
 
+def test_a_command_line_that_makes_no_sense_has_one_status(sh):
+    """2; 125 where the status of a command is passed through. In `up` no flag is without effect."""
+    sh("up", "w")
+    for words in (["edit", "w", "a"], ["grep", "w"], ["kill", "w", "t", "x"], ["mount", "w", "a"], ["read", "w", "a", "--offset", "x"]):
+        assert sh(*words, input=b"").returncode == 2, words
+    for words in (["exec", "w"], ["exec", "w", "--timeout", "soon", "--", "ls"], ["exec"], ["up", "v", "--tty", "never"],
+                  ["up", "v", "--stdin", "f"], ["up", "v", "--result", "-"]):
+        assert sh(*words, input=b"").returncode == 125, words
+    assert b"v" not in sh("ps", "-q").stdout
+
+
+def test_a_wall_that_mounts_nothing_says_why(sh):
+    policy = sh.box.base / "landlock.yaml"
+    policy.write_text("version: 1\ntier: auto\nbackend: landlock\n")
+    up = sh("up", "l", "--policy", str(policy))
+    if up.returncode:
+        pytest.skip("landlock: " + up.stderr.decode())
+    done = sh("mount", "l", "/usr/share:/mnt/x")
+    assert done.returncode == 1 and b"the host's own tree" in done.stderr and b"--backend process" in done.stderr, done
+    sh("down", "l")
+
+
 def test_the_library_opens_and_closes_one(sh):
     """The example: libcaisson starts `caisson monitor`, edits a file, runs the tests, shows the end."""
     build = os.path.dirname(os.path.realpath(sh.box.caisson))
