@@ -654,7 +654,9 @@ const struct cli_command cli_commands[] = {
 	  .text = "Each file is replaced in one step. A policy file is never written; names that "
 		  "make other programs run something (.git/hooks, .git/config, .envrc, .vscode), "
 		  "and what the "
-		  "policy hides or protects, only if PATH names them. "
+		  "policy hides or protects, only if PATH names them; links out of the workspace, "
+		  "only "
+		  "if PATH is the link itself. "
 		  "Devices, sockets and pipes are left out, set-user-id bits dropped.",
 	  .flags = commit_flags,
 	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,

@@ -239,6 +239,7 @@ bool copy_is_policy(const struct copy *copy, const char *path)
 
 bool copy_link_leaves(const char *path, const char *target)
 {
+	bool has_name = false;
 	int depth = 0;
 	size_t length;
 
@@ -251,8 +252,9 @@ bool copy_link_leaves(const char *path, const char *target)
 		if (length == 2 && part[0] == '.' && part[1] == '.')
 			depth--;
 		else if (length > 0 && !(length == 1 && part[0] == '.'))
-			depth++;
-		if (depth < 0)
+			has_name = true;
+		/* Above a name may be anywhere: it can be a link itself, as to ".". */
+		if (depth < 0 || (has_name && length == 2 && part[0] == '.' && part[1] == '.'))
 			return true;
 	}
 	return false;

@@ -66,7 +66,8 @@ const char *copy_guard(const struct copy *copy, const struct layer_entry *entry)
 /* Is it a policy file, by its name or because it is the one in force? Those are never written. */
 bool copy_is_policy(const struct copy *copy, const char *path);
 
-/* Does a link in the layer point out of the workspace? */
+/* Does a link in the layer point out of the workspace? Also, as far as its text can tell, through
+ * another link: "a/.." counts. */
 bool copy_link_leaves(const char *path, const char *target);
 
 /* The target of a link in the layer, NUL-terminated. 0 or -errno. */

@@ -581,8 +581,9 @@ static const char commit_notes[] =
 	"stays\nthe same. Left out: what changed in the workspace since the sandbox began, other "
 	"than by a\ncommit; names that make other programs run something, and what the policy "
 	"hides "
-	"or protects,\nunless they are named; policy files, devices, sockets, pipes, links out of "
-	"the workspace.\nSet-id bits are dropped. `ebusy`: another commit is under way.";
+	"or protects,\nunless they are named; links out of the workspace, unless named themselves; "
+	"policy\nfiles, devices, sockets and pipes.\nSet-id bits are dropped. `ebusy`: another "
+	"commit is under way.";
 
 static const char snapshot_notes[] =
 	"Only where the workspace is `cow`. Commands are not stopped: each file is that of one "
