@@ -134,19 +134,30 @@ static void describe_signal(const json_t *end, char *ret_text, size_t size)
 		snprintf(ret_text, size, "%lld", (long long)number);
 }
 
+/* A sandbox that stays has no command of its own: its end was asked for. */
+static bool is_sandbox(const json_t *result)
+{
+	const json_t *command = json_object_get(result, "command");
+
+	return json_is_array(command) && json_array_size(command) == 0;
+}
+
 void run_describe_end(const json_t *result, char *ret_text, size_t size)
 {
 	const json_t *end = json_object_get(result, "termination");
 	const char *reason = run_text(end, "reason"), *clock = run_text(end, "clock");
 	char signal[32];
 
+	if (is_sandbox(result) && str_is(reason, "cancelled"))
+		reason = "ended";
 	describe_signal(end, signal, sizeof signal);
 	if (str_is(reason, "exited"))
 		snprintf(ret_text, size, "exited %d",
 			 (int)json_integer_value(json_object_get(end, "exit_code")));
 	else if (str_is(reason, "signaled"))
 		snprintf(ret_text, size, "signal %s", signal);
-	else if (str_is(reason, "cancelled") && json_is_integer(json_object_get(end, "signal")))
+	else if ((str_is(reason, "cancelled") || str_is(reason, "ended")) &&
+		 json_is_integer(json_object_get(end, "signal")))
 		snprintf(ret_text, size, "%s (%s)", reason, signal);
 	else if (*clock)
 		snprintf(ret_text, size, "%s (%s)", reason, clock);
@@ -227,9 +238,19 @@ static void print_command(const json_t *command, size_t columns)
 	buf_done(&line);
 }
 
+static void print_sandbox(const char *name)
+{
+	printf("(sandbox%s", *name ? " " : "");
+	out_text(stdout, name);
+	putchar(')');
+}
+
 void run_print_command(const json_t *result, size_t columns)
 {
-	print_command(json_object_get(result, "command"), columns);
+	if (is_sandbox(result))
+		print_sandbox(run_text(result, "sandbox"));
+	else
+		print_command(json_object_get(result, "command"), columns);
 }
 
 /* ---- ls ------------------------------------------------------------------------------- */
@@ -299,6 +320,14 @@ static const char *shown_id(const struct run_info *info)
 	return isatty(STDOUT_FILENO) && end ? end + 1 : info->run_id;
 }
 
+static void print_unfinished(const struct run *run)
+{
+	json_t *state = lost_state(run);
+
+	print_sandbox(run_text(state, "sandbox"));
+	json_decref(state);
+}
+
 static void print_run(const struct run_info *info, const struct run *run, const json_t *command)
 {
 	bool is_cow = cow_is_kept(run->root_fd, info->run_id);
@@ -320,7 +349,12 @@ static void print_run(const struct run_info *info, const struct run *run, const 
 	/* Our own words, but the file could have been changed: escaped like the rest. */
 	out_text(stdout, end);
 	printf("%*s", (int)(used - strlen(end)), "");
-	print_command(command, room_after(strlen(id) + TIME_COLUMNS + used));
+	if (run->result && is_sandbox(run->result))
+		print_sandbox(run_text(run->result, "sandbox"));
+	else if (json_is_array(command) && json_array_size(command) == 0)
+		print_unfinished(run);
+	else
+		print_command(command, room_after(strlen(id) + TIME_COLUMNS + used));
 	putchar('\n');
 }
 

@@ -36,7 +36,8 @@ void run_done(struct run *run);
 /* A text in a JSON object, "" if it is not there or no text. */
 const char *run_text(const json_t *object, const char *key);
 
-/* "exited 1", "timeout (command)", "signal SIGSEGV", "cancelled (SIGINT)", "lost". */
+/* Of a sandbox that stays "ended", where its end was asked for. "exited 1", "timeout (command)",
+ * "signal SIGSEGV", "cancelled (SIGINT)", "lost". */
 void run_describe_end(const json_t *result, char *ret_text, size_t size);
 
 /*

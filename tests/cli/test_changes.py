@@ -608,3 +608,14 @@ def test_a_run_without_a_result_says_what_it_is(sh):
     assert "just ending" in sh("runs", "rm", run).stderr
     os.close(folder)
     assert wait_for(lambda: sh("runs", "rm", run).returncode == 0, 10)
+
+
+def test_a_sandbox_that_ended_is_listed_by_its_name(sh):
+    sh.up("--cow")
+    assert "running, cow" in sh("runs", "ls").stdout and sh("runs", "ls").stdout.endswith("  (sandbox w)\n")
+    assert sh("down", "w").returncode == 0
+    line = sh("runs", "ls").stdout
+    assert "  ended, cow" in line and line.endswith("  (sandbox w)\n") and "cancelled" not in line, line
+    assert sh("why").stdout.splitlines()[0].endswith(" ago: (sandbox w), ended")
+    told = json.loads(sh("runs", "show", "--json").stdout)
+    assert told["termination"]["reason"] == "cancelled" and told["sandbox"] == "w"
