@@ -140,7 +140,9 @@ static const struct cli_flag exec_flags[] = {
 	  "a terminal for it; default auto: where stdin, stdout and stderr are one", CLI_TEXT,
 	  TO(tty) },
 	{ "detach", 0, NULL, "leave it running, and return when it runs", CLI_SWITCH, TO(detach) },
-	{ "tag", 0, "TAG", "its name, for logs, wait and kill", CLI_TEXT, TO(tag) },
+	{ "tag", 0, "TAG",
+	  "its name, for logs, wait and kill; a detached one without is told its own", CLI_TEXT,
+	  TO(tag) },
 	{ NULL },
 };
 
@@ -293,7 +295,9 @@ const struct cli_command cli_commands[] = {
 		  "Its input is ours, as it comes. The first INT or TERM goes to the command; a "
 		  "second later, or at the next one, it ends. On a terminal of its own, keys go to "
 		  "it as they are, and no clock ends it but --timeout and the sandbox's silence "
-		  "(limits.idle): nothing typed and nothing shown.",
+		  "(limits.idle): nothing typed and nothing shown.\n\nWith --json its account is "
+		  "all of stdout, what it wrote in it (the first and last 32 MiB of a stream; what "
+		  "is no UTF-8 as base64), and it gets no terminal.",
 	  .flags = exec_flags,
 	  .sets = CLI_OUTPUT_FLAGS,
 	  .takes_argv = true,
@@ -413,7 +417,7 @@ const struct cli_command cli_commands[] = {
 	{ .name = "kill",
 	  .usage = "NAME TAG [SIGNAL]",
 	  .summary = "end a detached command and what it started",
-	  .text = "TERM, and KILL half a second later; or a signal by its number.",
+	  .text = "TERM, and KILL half a second later; or a signal by its number or its name.",
 	  .sets = CLI_OUTPUT_FLAGS,
 	  .min_args = 2,
 	  .max_args = 3,

@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "audit/audit.h"
 #include "base/buf.h"
@@ -155,14 +156,29 @@ static int wait_for(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
 
 /* ---- kill ----------------------------------------------------------------------------------- */
 
+/* "9", "KILL", "SIGKILL"; 0: none. */
+static uint64_t signal_number(const char *text)
+{
+	const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
+	uint64_t number = 0;
+
+	if (str_parse_u64(text, 64, &number) == 0)
+		return number;
+	for (int i = 1; i < 32; i++)
+		if (strcasecmp(name, ending_signal_name(i) + 3) == 0)
+			return (uint64_t)i;
+	return 0;
+}
+
 static int kill_command(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
 {
 	csn_kill_request request = { .tag = cli->args[1] };
 	uint64_t number = 0;
 
-	if (cli->args[2] &&
-	    (call_number("signal", cli->args[2], &number, err) < 0 || !number || number > 64))
-		return call_misuse(err, "the signal is a number, 1 to 64, as 9");
+	if (cli->args[2])
+		number = signal_number(cli->args[2]);
+	if (cli->args[2] && (!number || number > 64))
+		return call_misuse(err, "the signal is a number, 1 to 64, or a name, as 9 or KILL");
 	request.signal = (int)number;
 	if (csn_kill(sandbox, &request, err) < 0)
 		return explain(cli, sandbox, err);

@@ -8,14 +8,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/str.h"
+#include "cli/answer.h"
 #include "cli/call.h"
 #include "cli/out.h"
 #include "cli/session.h"
 #include "cli/tty.h"
 #include "monitor/ending.h"
+#include "policy/keys.h"
+
+enum { KEEP_BYTES = 64 << 20, PATIENCE_MS = 10000 };
 
 /* The numbers of the library's reasons and of ours are the same list. */
 _Static_assert((int)CSN_REASON_EXITED == (int)END_EXITED &&
@@ -101,7 +107,12 @@ static int take_env(const struct cli *cli, struct cli_list *ret_env, csn_error *
 {
 	for (size_t i = 0; i < cli->options.env.count; i++) {
 		const char *item = cli->options.env.items[i], *value = getenv(item);
-		char *pair = NULL;
+		char *pair = NULL, name[256];
+
+		snprintf(name, sizeof name, "%.*s", (int)strcspn(item, "="), item);
+		if (!text_is_name(name))
+			return call_misuse(err, "--env: not a variable's name, expected letters, "
+						"digits and _ (NAME or NAME=VALUE)");
 
 		if (!strchr(item, '=')) {
 			if (!value)
@@ -139,6 +150,26 @@ static int no_terminal(csn_error *err)
 				"terminal: `caisson exec --tty never` runs it without one");
 }
 
+/* To a person, or to a program; a detached command's tag is what there is to go on with. */
+static void tell_result(const struct cli *cli, const csn_exec_request *request,
+			const csn_exec_result *result, int end_signal)
+{
+	json_t *account;
+
+	if (cli->options.json) {
+		account = answer_exec(result);
+		if (request->tag)
+			json_object_set_new(account, "tag",
+					    answer_bytes(request->tag, strlen(request->tag)));
+		out_json(account);
+		return;
+	}
+	tell_end(cli, result, end_signal);
+	tell_violations(cli, result);
+	if (result->detached && !cli->options.tag && !cli->options.quiet)
+		fprintf(stderr, "caisson: its tag is %s, for logs, wait and kill\n", request->tag);
+}
+
 /* A goodbye that is only the name of an ending says little; that of `down` is "cancelled". */
 static int explain_loss(int r, csn_error *err)
 {
@@ -147,9 +178,19 @@ static int explain_loss(int r, csn_error *err)
 	if (r != -CSN_LOST || strchr(err->text, ' '))
 		return r;
 	snprintf(why, sizeof why, "%.60s", err->text);
-	return str_is(why, "cancelled")
-		       ? call_misuse(err, "the sandbox was ended meanwhile")
-		       : call_misuse(err, "the sandbox was ended meanwhile: %s", why);
+	snprintf(err->text, sizeof err->text, "the sandbox was ended meanwhile%s%s",
+		 str_is(why, "cancelled") ? "" : ": ", str_is(why, "cancelled") ? "" : why);
+	return r;
+}
+
+/* What a call without a result comes to: a status, or negative with the sentence. */
+static int fail(const struct session *session, int r, csn_error *err)
+{
+	if (session->end_signal)
+		return session_status(session, 0);
+	if (r == -CSN_EAGAIN && session->has_read)
+		return -1;
+	return explain_loss(r, err);
 }
 
 /* With our streams, and our terminal if it has one; `may_do_without`: or, if it cannot, with none.
@@ -165,6 +206,10 @@ static int converse(const struct cli *cli, csn_sandbox *sandbox, csn_exec_reques
 	if (r < 0)
 		return r;
 	session_request(&session, request);
+	if (cli->options.json) {
+		request->on_output = NULL;
+		request->keep_bytes = KEEP_BYTES;
+	}
 	r = csn_exec(sandbox, request, &result, err);
 	session_end(&session);
 	if (r == -CSN_EACCES && has_tty && !session.end_signal) {
@@ -174,13 +219,31 @@ static int converse(const struct cli *cli, csn_sandbox *sandbox, csn_exec_reques
 		return converse(cli, sandbox, request, false, err);
 	}
 	if (r < 0)
-		return session.end_signal ? session_status(&session, 0) : explain_loss(r, err);
-	tell_end(cli, result, session.end_signal);
-	tell_violations(cli, result);
+		return fail(&session, r, err);
+	tell_result(cli, request, result, session.end_signal);
 	status = request->detach && result->reason != CSN_REASON_START_FAILED ? CLI_OK
 									      : status_of(result);
 	csn_free(result);
 	return session_status(&session, status);
+}
+
+/* Too many calls at once, of others: they end. Input that was read already would be missing. */
+static int converse_patiently(const struct cli *cli, csn_sandbox *sandbox,
+			      csn_exec_request *request, bool may_do_without, csn_error *err)
+{
+	uint64_t until_ms = clock_now_ms() + PATIENCE_MS;
+	long pause_ms = 20;
+	int r;
+
+	for (;;) {
+		const struct timespec pause = { .tv_nsec = pause_ms * 1000000 };
+
+		r = converse(cli, sandbox, request, may_do_without, err);
+		if (r != -CSN_EAGAIN || clock_now_ms() >= until_ms)
+			return r;
+		nanosleep(&pause, NULL);
+		pause_ms = pause_ms < 400 ? 2 * pause_ms : pause_ms;
+	}
 }
 
 static int take_request(const struct cli *cli, csn_exec_request *request, struct cli_list *env,
@@ -203,19 +266,25 @@ static int execute(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
 		.argv = options->text ? NULL : (const char *const *)cli->args + 1,
 		.command = options->text,
 		.cwd = options->cwd,
-		.has_tty = tty_is_wanted(options),
+		.has_tty = !options->json && tty_is_wanted(options),
 		.detach = options->detach,
 		.tag = options->tag,
 	};
 	struct cli_list env = { 0 };
+	char tag[32];
 
 	if (!options->text == (cli->arg_count < 2))
 		return call_misuse(err, options->text
 						? "give either -c TEXT or a command, not both"
 						: "a command is missing: caisson exec NAME -- ls");
+	if (options->detach && !options->tag) {
+		snprintf(tag, sizeof tag, "d%d", (int)getpid());
+		request.tag = tag;
+	}
 	if (take_request(cli, &request, &env, err) < 0)
 		return -1;
-	return converse(cli, sandbox, &request, !options->tty || str_is(options->tty, "auto"), err);
+	return converse_patiently(cli, sandbox, &request,
+				  !options->tty || str_is(options->tty, "auto"), err);
 }
 
 /* bash where there is one, else sh. Its prompt says where one is; a socket's path is no name. */
@@ -236,7 +305,7 @@ static int open_shell(const struct cli *cli, csn_sandbox *sandbox, csn_error *er
 	request.command = text;
 	if (take_request(cli, &request, &env, err) < 0)
 		return -1;
-	return converse(cli, sandbox, &request, false, err);
+	return converse_patiently(cli, sandbox, &request, false, err);
 }
 
 int cli_exec(struct cli *cli)

@@ -11,12 +11,14 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli/answer.h"
 #include "cli/call.h"
 #include "cli/out.h"
 
 static int read_file(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
 {
-	csn_read_request request = { .path = cli->args[1], .on_output = call_output };
+	csn_read_request request = { .path = cli->args[1],
+				     .on_output = cli->options.json ? NULL : call_output };
 	csn_bytes *bytes = NULL;
 	int r = call_number("offset", cli->options.offset, &request.offset, err);
 
@@ -24,6 +26,8 @@ static int read_file(const struct cli *cli, csn_sandbox *sandbox, csn_error *err
 		r = call_number("length", cli->options.length, &request.length, err);
 	if (r == 0)
 		r = csn_read(sandbox, &request, &bytes, err);
+	if (r == 0 && cli->options.json)
+		out_json(json_pack("{s:o}", "content", answer_bytes(bytes->data, bytes->size)));
 	csn_free(bytes);
 	return r < 0 ? r : CLI_OK;
 }
@@ -64,7 +68,10 @@ static int edit_file(const struct cli *cli, csn_sandbox *sandbox, csn_error *err
 	if (csn_edit(sandbox, &request, &result, err) < 0)
 		return -1;
 	is_written = result->occurrences == 1;
-	printf("%" PRIu64 "\n", result->occurrences);
+	if (cli->options.json)
+		out_json(answer_edit(result));
+	else
+		printf("%" PRIu64 "\n", result->occurrences);
 	csn_free(result);
 	return is_written ? CLI_OK : CLI_FAILED;
 }
@@ -97,9 +104,11 @@ static int glob_files(const struct cli *cli, csn_sandbox *sandbox, csn_error *er
 	if (take_limit(cli, "limit", &request.limit, err) < 0 ||
 	    csn_glob(sandbox, &request, &result, err) < 0)
 		return -1;
-	for (size_t i = 0; i < result->count; i++)
+	if (cli->options.json)
+		out_json(answer_glob(result));
+	for (size_t i = 0; i < result->count && !cli->options.json; i++)
 		print_name(cli, result->paths[i]);
-	if (result->truncated)
+	if (result->truncated && !cli->options.json)
 		fprintf(stderr, "caisson: there are more; --limit N shows them\n");
 	csn_free(result);
 	return CLI_OK;
@@ -120,6 +129,19 @@ static void print_match(const csn_match *match)
 	putchar('\n');
 }
 
+static void print_matches(const csn_grep_result *result)
+{
+	for (size_t i = 0; i < result->count; i++)
+		print_match(&result->matches[i]);
+	for (size_t i = 0; i < result->binary_count; i++) {
+		fprintf(stderr, "caisson: ");
+		out_text(stderr, result->binary[i]);
+		fprintf(stderr, " matches and is no text\n");
+	}
+	if (result->truncated)
+		fprintf(stderr, "caisson: there are more; --limit N shows them\n");
+}
+
 static int grep_files(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
 {
 	csn_grep_request request = { .pattern = cli->args[1],
@@ -136,15 +158,10 @@ static int grep_files(const struct cli *cli, csn_sandbox *sandbox, csn_error *er
 	request.context = context > 100 ? 100 : (uint32_t)context;
 	if (csn_grep(sandbox, &request, &result, err) < 0)
 		return -1;
-	for (size_t i = 0; i < result->count; i++)
-		print_match(&result->matches[i]);
-	for (size_t i = 0; i < result->binary_count; i++) {
-		fprintf(stderr, "caisson: ");
-		out_text(stderr, result->binary[i]);
-		fprintf(stderr, " matches and is no text\n");
-	}
-	if (result->truncated)
-		fprintf(stderr, "caisson: there are more; --limit N shows them\n");
+	if (cli->options.json)
+		out_json(answer_grep(result));
+	else
+		print_matches(result);
 	found = result->count || result->binary_count;
 	csn_free(result);
 	return found ? CLI_OK : CLI_FAILED;

@@ -150,6 +150,18 @@ static int output(void *data, enum csn_stream stream, const void *bytes, size_t 
 	return 0;
 }
 
+/* What there is. */
+static ptrdiff_t input(void *data, void *ret_bytes, size_t size)
+{
+	struct session *session = data;
+	ssize_t n = read(STDIN_FILENO, ret_bytes, size);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return CSN_INPUT_LATER;
+	session->has_read |= n > 0;
+	return n < 0 && errno == EIO ? 0 : n;
+}
+
 /* ---- life ----------------------------------------------------------------------------------- */
 
 int session_begin(struct session *session, csn_sandbox *sandbox, bool has_tty, csn_error *err)
@@ -177,6 +189,7 @@ void session_request(struct session *session, csn_exec_request *request)
 	request->call.id = session->id;
 	request->has_input_fd = fd >= 0 && !request->detach;
 	request->input_fd = fd;
+	request->on_input = request->has_input_fd ? input : NULL;
 	request->on_output = output;
 	request->on_ready = take_signals;
 	request->ready_fd = session->signal_fd;

@@ -28,6 +28,7 @@ struct session {
 	bool has_tty; /* the command has one */
 	int signal_fd;
 	sigset_t old_mask;
+	bool has_read;  /* some of our input: it went with the call */
 	int end_signal; /* the first that asked for the end, or 0; SIGPIPE: our reader left */
 	bool is_cancelled;
 };

@@ -24,6 +24,7 @@
 #include "base/pool.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/out.h"
 #include "cli/project.h"
 #include "cli/up.h"
 #include "cli/walls.h"
@@ -336,6 +337,8 @@ int cli_up(struct cli *cli)
 		r = up_named(cli, name, NULL, &err);
 	if (r < 0)
 		return cli_fail(cli, &err);
+	if (cli->options.json)
+		return out_json(json_pack("{s:s}", "name", name));
 	puts(name);
 	return CLI_OK;
 }

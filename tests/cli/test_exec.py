@@ -1,4 +1,7 @@
 """`caisson exec` beyond a plain command: where it starts, what is said when it cannot, how it ended, and all of it as JSON."""
+import json
+import time
+
 import pytest
 from run_fixtures import *  # noqa: F403
 from test_tty import Sandbox, read_line
@@ -78,3 +81,63 @@ def test_an_end_by_others(sh):
     process = sh.start("exec", "w", "--", "sh", "-c", "echo on; sleep 9")
     assert read_line(process) == b"on\n" and sh("down", "w").returncode == 0
     assert process.communicate(timeout=9)[1] == b"caisson: the sandbox was ended meanwhile\n" and process.returncode == 125
+
+
+def told(done, status=0):
+    assert done.returncode == status, done
+    return json.loads(done.stdout)
+
+
+def test_the_account_as_json(sh):
+    sh.up()
+    account = told(sh("exec", "--json", "w", "--", "sh", "-c", "echo out; printf 'a\\377' >&2; exit 7"), 7)
+    assert (account["reason"], account["exit_code"], account["signal"], account["text"]) == ("exited", 7, None, None), account
+    assert account["output"]["data"] == "out\n" and account["errors"]["data"] == {"base64": "Yf8="} and account["wall_us"] > 0, account
+    assert account["stdout_bytes"] == 4 and account["scope"] == "command" and account["violations"] == [], account
+    account = told(sh("exec", "--json", "--timeout", "200ms", "w", "--", "sleep", "9"), 124)
+    assert (account["reason"], account["clock"]) == ("timeout", "command") and account["violations"][0]["event"] == "TimeoutViolation", account
+    account = told(sh("exec", "--json", "w", "nosuch"), 127)
+    assert (account["reason"], account["error"], account["stage"]) == ("start_failed", "enoent", "exec") and "nosuch" in account["text"], account
+
+
+def test_files_as_json(sh):
+    sh.box.file("a.txt", "one\ntwo\n")
+    assert told(sh("up", "--rw", "--json", "w")) == {"name": "w"}
+    assert told(sh("glob", "--json", "w", "*.txt")) == {"paths": ["a.txt"], "truncated": False, "skipped": 0}
+    match = {"path": "a.txt", "line_number": 2, "line": "two", "is_context": False}
+    assert told(sh("grep", "--json", "w", "tw")) == {"matches": [match], "binary": [], "truncated": False, "skipped": 0}
+    assert told(sh("grep", "--json", "w", "absent"), 1)["matches"] == []
+    assert told(sh("edit", "--json", "w", "a.txt", "--old", "two", "--new", "2")) == {"occurrences": 1, "content": "one\n2\n"}
+    assert told(sh("read", "--json", "w", "a.txt")) == {"content": "one\n2\n"}
+
+
+def test_a_variable_that_has_no_name(sh):
+    sh.up()
+    done = sh("exec", "-e", "A B", "w", "--", "true")
+    assert done.returncode == 125 and b"--env: not a variable's name" in done.stderr, done
+
+
+@pytest.mark.parametrize("signal", ["INT", "SIGINT", "int", "2"])
+def test_a_signal_by_its_name(sh, signal):
+    sh.up()
+    assert sh("exec", "--detach", "--tag", "a", "w", "--", "sleep", "9").returncode == 0
+    assert sh("kill", "w", "a", "NONE").returncode == 2
+    assert sh("kill", "w", "a", signal).returncode == 0
+    assert sh("wait", "w", "a").returncode == 130
+
+
+def test_detached_without_a_tag(sh):
+    sh.up()
+    done = sh("exec", "--detach", "w", "--", "sh", "-c", "echo on")
+    tag = done.stderr.decode().split()[4].rstrip(",")
+    assert sh("wait", "w", tag).returncode == 0 and sh("logs", "w", tag).stdout == b"on\n"
+
+
+def test_too_many_at_once_wait_a_while(sh):
+    """The agent has 64 calls; what comes then is done when there is room."""
+    sh.up()
+    many = [sh.start("exec", "w", "--", "sleep", "2") for _ in range(64)]
+    time.sleep(1)
+    done = sh("exec", "w", "--", "echo", "on")
+    assert (done.returncode, done.stdout) == (0, b"on\n"), done
+    assert {process.wait(timeout=20) for process in many} == {0}

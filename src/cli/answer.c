@@ -1,0 +1,164 @@
+/*
+ * Results of libcaisson as JSON; see answer.h. jansson refuses what is no UTF-8, and an object
+ * that could not be made makes the whole value NULL.
+ */
+#include "cli/answer.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+static json_t *base64(const uint8_t *data, size_t size)
+{
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	size_t length = 0;
+	char *text = size < SIZE_MAX / 2 ? malloc(size / 3 * 4 + 5) : NULL;
+	json_t *value;
+
+	if (!text)
+		return NULL;
+	for (size_t i = 0; i < size; i += 3) {
+		size_t left = size - i;
+		uint32_t bits = (uint32_t)data[i] << 16;
+
+		bits |= left > 1 ? (uint32_t)data[i + 1] << 8 : 0;
+		bits |= left > 2 ? data[i + 2] : 0;
+		text[length++] = letters[bits >> 18 & 63];
+		text[length++] = letters[bits >> 12 & 63];
+		text[length++] = left > 1 ? letters[bits >> 6 & 63] : '=';
+		text[length++] = left > 2 ? letters[bits & 63] : '=';
+	}
+	value = json_stringn(text, length);
+	free(text);
+	return json_pack("{s:o}", "base64", value);
+}
+
+json_t *answer_bytes(const void *data, size_t size)
+{
+	json_t *text = json_stringn(size ? data : "", size);
+
+	return text ? text : base64(data, size);
+}
+
+static json_t *text_or_null(const char *text)
+{
+	return text ? answer_bytes(text, strlen(text)) : json_null();
+}
+
+static json_t *number(uint64_t value)
+{
+	return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
+}
+
+static json_t *output(const csn_output *output)
+{
+	return json_pack("{s:o, s:o, s:o, s:o}", "data", answer_bytes(output->data, output->size),
+			 "total", number(output->total), "cut_bytes", number(output->cut_bytes),
+			 "cut_at", number(output->cut_at));
+}
+
+static json_t *violation_json(const csn_violation *violation)
+{
+	const struct {
+		const char *name, *text;
+	} texts[] = {
+		{ "event", violation->event },     { "source", violation->source },
+		{ "rule", violation->rule },       { "say", violation->say },
+		{ "comm", violation->comm },       { "syscall", violation->syscall },
+		{ "path", violation->path },       { "to", violation->to },
+		{ "address", violation->address }, { "host", violation->host },
+		{ "text", violation->text },
+	};
+	json_t *object =
+		json_pack("{s:b, s:b, s:o, s:o, s:o}", "certain", violation->certain, "expected",
+			  violation->expected, "count", number(violation->count), "time_ms",
+			  json_integer(violation->time_ms), "port", json_integer(violation->port));
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (texts[i].text)
+			json_object_set_new(object, texts[i].name, text_or_null(texts[i].text));
+	return object;
+}
+
+static json_t *violations_list(const csn_exec_result *result)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < result->violation_count; i++)
+		json_array_append_new(list, violation_json(&result->violations[i]));
+	return list;
+}
+
+json_t *answer_exec(const csn_exec_result *result)
+{
+	json_t *object = json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reason",
+		text_or_null(result->reason_name), "clock", text_or_null(result->clock),
+		"exit_code", result->exit_code < 0 ? json_null() : json_integer(result->exit_code),
+		"signal", result->signal ? json_integer(result->signal) : json_null(), "error",
+		text_or_null(result->error ? csn_code_name(result->error) : NULL), "stage",
+		text_or_null(result->stage), "text", text_or_null(result->text), "violations",
+		violations_list(result));
+	json_t *usage = json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "wall_us", number(result->wall_us),
+		"cpu_us", number(result->cpu_us), "mem_peak_bytes", number(result->mem_peak_bytes),
+		"scope", text_or_null(result->scope), "stdout_bytes", number(result->stdout_bytes),
+		"stderr_bytes", number(result->stderr_bytes), "output_cut_bytes",
+		number(result->output_cut_bytes), "output", output(&result->output), "errors",
+		output(&result->errors));
+	int r = json_object_update(object, usage);
+
+	if (result->detached)
+		r |= json_object_set_new(object, "pid", json_integer(result->pid));
+	r |= json_object_set_new(object, "detached", json_boolean(result->detached));
+	json_decref(usage);
+	if (r == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+json_t *answer_edit(const csn_edit_result *result)
+{
+	return json_pack("{s:o, s:o}", "occurrences", number(result->occurrences), "content",
+			 result->content.data
+				 ? answer_bytes(result->content.data, result->content.size)
+				 : json_null());
+}
+
+static json_t *names(const char *const *list, size_t count)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(array, text_or_null(list[i]));
+	return array;
+}
+
+json_t *answer_glob(const csn_glob_result *result)
+{
+	return json_pack("{s:o, s:b, s:o}", "paths", names(result->paths, result->count),
+			 "truncated", result->truncated, "skipped", number(result->skipped));
+}
+
+json_t *answer_grep(const csn_grep_result *result)
+{
+	json_t *matches = json_array();
+
+	for (size_t i = 0; i < result->count; i++) {
+		const csn_match *match = &result->matches[i];
+
+		json_array_append_new(matches,
+				      json_pack("{s:o, s:o, s:o, s:b}", "path",
+						text_or_null(match->path), "line_number",
+						number(match->line_number), "line",
+						answer_bytes(match->line.data, match->line.size),
+						"is_context", match->is_context));
+	}
+	return json_pack("{s:o, s:o, s:b, s:o}", "matches", matches, "binary",
+			 names(result->binary, result->binary_count), "truncated",
+			 result->truncated, "skipped", number(result->skipped));
+}
