@@ -5,7 +5,8 @@
  * where the workspace may be written, so is what stands on the host beneath it. So on the host
  * nothing is reached but through descriptors: no symbolic link is followed, neither in the path
  * that was typed nor beneath it, a name is one component, a file is complete before it has its
- * name, and no mode has more than permissions. tests/cli/test_cp.py
+ * name, and no mode has more than permissions. What other programs would run (monitor/copy.h) comes
+ * only when it is named itself. tests/cli/test_cp.py
  *
  * Contents stream: memory is bounded by one piece of 64 KiB and one list of names for each folder
  * above, at most CP_DEPTH of them. Permissions that come out are cut by the umask.
@@ -26,6 +27,7 @@ struct cp {
 	const char *name;     /* of the sandbox, for what is said */
 	char inside[CP_PATH]; /* the path there */
 	char host[CP_PATH];   /* here; only said, never opened */
+	size_t named;         /* length of the path inside that was typed */
 	unsigned depth;
 	bool has_failed; /* something is not as it should be; it was said */
 	bool is_lost;    /* the sandbox is gone: nothing more is tried */

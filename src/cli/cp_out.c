@@ -10,16 +10,18 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/cp.h"
+#include "monitor/copy.h"
 
 /* ---- a file --------------------------------------------------------------------------------- */
 
-enum { TEMPORARY = 32 };
+enum { TEMPORARY = 32, BLOCK = 4096 };
 
 /* What is written before it has its name. Where the file system can, it has none until then: what
  * ends us leaves nothing. */
 struct draft {
 	int fd;
 	int error;            /* of writing it */
+	uint64_t size;        /* so far: its end may be a hole, which has no bytes */
 	char name[TEMPORARY]; /* "": none */
 };
 
@@ -78,8 +80,12 @@ static mode_t permissions(uint16_t mode)
 /* A whole file, under its name; what had it is replaced. */
 static int draft_publish(struct draft *draft, int folder, const char *name, uint16_t mode)
 {
-	int r = fchmod(draft->fd, permissions(mode)) < 0 ? -errno : draft_name(draft, folder);
+	int r = ftruncate(draft->fd, (off_t)draft->size) < 0 ? -errno : 0;
 
+	if (r == 0 && fchmod(draft->fd, permissions(mode)) < 0)
+		r = -errno;
+	if (r == 0)
+		r = draft_name(draft, folder);
 	if (r == 0 && renameat(folder, draft->name, folder, name) < 0)
 		r = -errno;
 	if (r == 0)
@@ -94,12 +100,48 @@ static void draft_done(struct draft *draft, int folder)
 	draft->fd = fd_close(draft->fd);
 }
 
+static bool is_zero(const unsigned char *bytes, size_t size)
+{
+	return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+/* How many of the bytes belong together: whole blocks of zeros, or what is none. */
+static size_t run_length(const unsigned char *bytes, size_t size, uint64_t at, bool *ret_is_hole)
+{
+	size_t length = 0, step;
+	bool is_hole;
+
+	for (; length < size; length += step) {
+		step = BLOCK - (size_t)((at + length) % BLOCK);
+		if (step > size - length)
+			step = size - length;
+		is_hole = step == BLOCK && is_zero(bytes + length, step);
+		if (length == 0)
+			*ret_is_hole = is_hole;
+		else if (is_hole != *ret_is_hole)
+			break;
+	}
+	return length;
+}
+
+/* Zeros take no room: `truncate -s 1T` inside costs nothing there, and must not fill the disk
+ * here. */
 static int take(void *data, enum csn_stream stream, const void *bytes, size_t size)
 {
 	struct draft *draft = data;
+	const unsigned char *at = bytes;
+	bool is_hole = false;
+	size_t length;
 
 	(void)stream;
-	draft->error = fd_write_all(draft->fd, bytes, size);
+	for (; size > 0 && draft->error == 0; at += length, size -= length) {
+		length = run_length(at, size, draft->size, &is_hole);
+		if (!is_hole)
+			draft->error = fd_write_all(draft->fd, at, length);
+		else if (lseek(draft->fd, (off_t)length, SEEK_CUR) < 0)
+			draft->error = -errno;
+		draft->size += length;
+	}
 	return draft->error;
 }
 
@@ -176,6 +218,20 @@ static bool is_name(const char *name)
 	return *name && !strchr(name, '/') && !str_is(name, ".") && !str_is(name, "..");
 }
 
+/* What would run on the host, beneath the folder that was named. By the path inside, which is
+ * whole: the names are the same here. */
+static bool is_left_out(struct cp *cp, const csn_stat_result *what)
+{
+	bool is_folder = what->type && str_is(what->type, "directory");
+	const char *path = cp->inside + cp->named;
+	const char *who = copy_guard_name(path + strspn(path, "/"), is_folder);
+
+	if (who)
+		cp_say_inside(cp, "is left out, %s: copy it by its own name if it is to be there",
+			      who);
+	return who;
+}
+
 static void entries_out(struct cp *cp, int folder, const csn_list_result *list)
 {
 	for (size_t i = 0; i < list->count && !cp->is_lost; i++) {
@@ -191,10 +247,10 @@ static void entries_out(struct cp *cp, int folder, const csn_list_result *list)
 		if (!cp_enter(cp, name, &level))
 			return;
 		what = cp_stat(cp, &err);
-		if (what)
-			put(cp, folder, name, what);
-		else
+		if (!what)
 			cp_say_error(cp, &err);
+		else if (!is_left_out(cp, what))
+			put(cp, folder, name, what);
 		csn_free(what);
 		cp_leave(cp, &level);
 	}
@@ -301,6 +357,7 @@ void cp_out(struct cp *cp, const char *host)
 	csn_error err = { 0 };
 	csn_stat_result *what = cp_stat(cp, &err);
 
+	cp->named = strlen(cp->inside);
 	if (what)
 		put_first(cp, host, what);
 	else

@@ -146,20 +146,49 @@ static const struct {
 	{ ".devcontainer", "an editor runs its commands" },
 };
 
+/* Who runs what has this name, of `length` bytes. */
+static const char *guard_of_part(const char *part, size_t length)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(guarded); i++)
+		/* Without regard to case: so do some file systems. */
+		if (strlen(guarded[i].name) == length &&
+		    strncasecmp(part, guarded[i].name, length) == 0)
+			return guarded[i].who;
+	return NULL;
+}
+
 /* Names that mean the same for every policy. */
 static const char *guard_by_name(const char *path)
 {
+	const char *who = NULL;
 	size_t length;
 
 	if (str_starts(path, ".git/") && is_git_data(path + strlen(".git/")))
 		return NULL;
+	for (const char *part = path; !who && *part; part += length + (part[length] == '/')) {
+		length = strcspn(part, "/");
+		who = guard_of_part(part, length);
+	}
+	return who;
+}
+
+const char *copy_guard_name(const char *path, bool is_folder)
+{
+	const char *slash = strrchr(path, '/'), *who;
+	size_t length;
+
+	if (strcasecmp(slash ? slash + 1 : path, PLAN_POLICY_NAME) == 0)
+		return "it is a policy file";
 	for (const char *part = path; *part; part += length + (part[length] == '/')) {
 		length = strcspn(part, "/");
-		for (size_t i = 0; i < ARRAY_SIZE(guarded); i++)
-			/* Without regard to case: so do some file systems. */
-			if (strlen(guarded[i].name) == length &&
-			    strncasecmp(part, guarded[i].name, length) == 0)
-				return guarded[i].who;
+		who = guard_of_part(part, length);
+		if (!who)
+			continue;
+		if (strncasecmp(part, ".git", length) != 0)
+			return who;
+		if (part[length] ? is_git_data(part + length + 1) : is_folder)
+			return NULL;
+		return who;
 	}
 	return NULL;
 }

@@ -63,6 +63,10 @@ const char *copy_objection(const struct copy *copy, const struct layer_entry *en
 /* The same, whatever was named. */
 const char *copy_guard(const struct copy *copy, const struct layer_entry *entry);
 
+/* Why a path beneath a folder that is copied out as a whole is left out: at any depth what commit
+ * leaves out by its name, and policy files. Git's own data is let through. NULL: no reason. */
+const char *copy_guard_name(const char *path, bool is_folder);
+
 /* Is it a policy file, by its name or because it is the one in force? Those are never written. */
 bool copy_is_policy(const struct copy *copy, const char *path);
 

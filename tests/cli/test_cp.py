@@ -1,5 +1,6 @@
 """`caisson cp`: trees go both ways as they are, and nothing from inside leads the host astray."""
 import contextlib
+import hashlib
 import os
 import pathlib
 import signal
@@ -297,6 +298,42 @@ def test_a_name_that_is_a_link_and_then_a_folder(sh, out):
     assert tree(away) == {}
 
 
+# ---- what would run on the host -----------------------------------------------------------------------
+
+RUNS = [".git/hooks/pre-commit", ".git/config", ".git/info/attributes", ".envrc", ".vscode/tasks.json", "caisson.yaml",
+        "sub/.Git/hooks/pre-commit", "sub/.ENVRC", "a/b/c/.vscode/tasks.json", "a/Caisson.YAML", ".git/modules/m/config",
+        "sub/.git/config", ".idea/x", ".devcontainer/devcontainer.json"]
+GOES = [".git/HEAD", ".git/objects/aa/b", "sub/.git/refs/heads/main", ".gitignore", "src/config", "hooks/x", "git/hooks/x"]
+
+
+def test_what_would_run_here_comes_by_its_own_name_only(sh, out):
+    sh.up()
+    for name in RUNS + GOES:
+        inside(sh, f"mkdir -p /tmp/o/{os.path.dirname(name)} && echo evil > /tmp/o/{name}")
+    inside(sh, "ln -s .vscode /tmp/o/src/.git; ln -s x /tmp/o/src/.envrc")
+    left = {b".git/hooks", b".git/config", b".git/info", b".envrc", b".vscode", b"caisson.yaml", b"sub/.Git/hooks",
+            b"sub/.ENVRC", b"a/b/c/.vscode", b"a/Caisson.YAML", b".git/modules", b"sub/.git/config", b".idea",
+            b".devcontainer", b"src/.git", b"src/.envrc"}
+    for source, top in (("w:/tmp/o/.", out), ("w:/tmp/o/", out / "o"), ("w:/tmp/o", out / "made")):
+        done = sh("cp", source, str(top if top.name == "made" else out))
+        lines = done.stderr.splitlines()
+        assert done.returncode == 1 and {line.split(b"/tmp/o/")[1].removeprefix(b"./").split(b": is left out")[0]
+                                         for line in lines} == left and len(lines) == len(left), done
+        assert {name for name in tree(top) if (top / name).is_file() and name.split("/")[0] not in ("o", "made")} == set(GOES)
+        assert not list(top.rglob("*.[eE][nN][vV]rc")) and not list(top.rglob("hooks/pre-commit"))
+
+
+@pytest.mark.parametrize("source, made", [
+    (".envrc", ".envrc"), (".vscode", ".vscode/tasks.json"), (".git/hooks", "hooks/pre-commit"),
+    (".git", ".git/hooks/pre-commit"), (".git/config", "config"), ("caisson.yaml", "caisson.yaml"), (".git/.", "hooks/pre-commit")])
+def test_what_is_named_comes(sh, out, source, made):
+    sh.up()
+    for name in RUNS:
+        inside(sh, f"mkdir -p /tmp/o/{os.path.dirname(name)} && echo mine > /tmp/o/{name}")
+    good(sh("cp", f"w:/tmp/o/{source}", str(out)))
+    assert (out / made).read_text() == "mine\n"
+
+
 # ---- size -----------------------------------------------------------------------------------------
 
 
@@ -315,6 +352,23 @@ def test_large_files_take_little_memory(sh, out):
         assert process.returncode == 0 and 0 < peak < 32 << 10, (process.stderr.read(), peak)
     assert inside(sh, "stat -c %s /tmp/big; tail -c 3 /tmp/big") == b"%d\nend" % size
     assert inside(sh, "cmp /tmp/big big && echo same") == b"same\n"
+
+
+HOLES = ["truncate -s 40M f", "printf x > f; truncate -s 40M f", "truncate -s 20M f; printf end >> f; truncate -s 40000001 f",
+         "head -c 4096 /dev/zero > f", "head -c 4097 /dev/zero > f", "truncate -s 4095 f", ": > f",
+         "truncate -s 70001 f; printf x >> f; truncate -s 140000 f; printf y >> f", "head -c 300000 /dev/urandom > f"]
+
+
+@pytest.mark.parametrize("made", HOLES)
+def test_zeros_take_no_room(sh, out, made):
+    sh.up("-l", "scratch=200MiB")
+    inside(sh, f"cd /tmp; {made}")
+    (out / "f").write_bytes(b"old" * 100)
+    good(sh("cp", "w:/tmp/f", str(out)))
+    size, digest = inside(sh, "cd /tmp; stat -c %s f; sha256sum f").split()[:2]
+    st = (out / "f").stat()
+    assert st.st_size == int(size) and hashlib.sha256((out / "f").read_bytes()).hexdigest().encode() == digest
+    assert st.st_blocks * 512 <= (32 << 10 if "urandom" not in made else 320 << 10), st
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
