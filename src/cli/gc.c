@@ -16,6 +16,7 @@
 #include "audit/audit.h"
 #include "base/fd.h"
 #include "base/place.h"
+#include "base/pool.h"
 #include "base/removed.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -33,6 +34,7 @@ static const struct {
 	{ "group", "the control groups" },      { "run", "placeholders and scratch of the run" },
 	{ "scratch", "the scratch folder" },    { "record", "the rest of the record" },
 	{ "skeleton", "the unused root tree" }, { "name", "the name" },
+	{ "pool", "the name of the pool" },
 };
 
 struct gc {
@@ -77,9 +79,10 @@ static bool is_there(int place, const char *file)
 	return fstatat(place, file, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static int sweep_names(const struct removed *removed, struct csn_error *err)
+/* `place` may be below zero: `err` says why then. */
+static int sweep_names(const struct removed *removed, int place, const char *kind,
+		       struct csn_error *err)
 {
-	_cleanup_fd_ int place = place_open(err);
 	int fd = place < 0 ? -1 : openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
@@ -96,10 +99,23 @@ static int sweep_names(const struct removed *removed, struct csn_error *err)
 		if (!is_there(place, entry->d_name) || !is_of_name(entry->d_name))
 			continue;
 		if (!place_is_alive(place, entry->d_name))
-			removed_tell(removed, "name", entry->d_name);
+			removed_tell(removed, kind, entry->d_name);
 	}
 	closedir(dir);
 	return 0;
+}
+
+/* Of sandboxes, and of pools in the folder beside them. */
+static int sweep_places(const struct removed *removed, struct csn_error *err)
+{
+	_cleanup_fd_ int place = place_open(err);
+	_cleanup_fd_ int pools = -1;
+	int r = sweep_names(removed, place, "name", err);
+
+	if (r < 0 || !is_there(place, "pools"))
+		return r; /* not made only to be looked at */
+	pools = pool_place(err);
+	return sweep_names(removed, pools, "pool", err);
 }
 
 /* ---- all ------------------------------------------------------------------------------------ */
@@ -128,7 +144,7 @@ int cli_gc(struct cli *cli)
 	r = sweep_records(cli, &removed, &err);
 	scratch_sweep(&removed);
 	if (r >= 0)
-		r = sweep_names(&removed, &err);
+		r = sweep_places(&removed, &err);
 	if (r < 0) {
 		json_decref(gc.list);
 		return cli_fail(cli, &err);
