@@ -36,7 +36,8 @@ enum {
 	FAILURES_MAX = 5,
 	DRAIN_MS = 10000,
 	IDLE_MS = 30 * 60000,
-	REFILL_MS = 10
+	REFILL_MS = 10,
+	WHY = 80
 };
 
 struct slot {
@@ -56,7 +57,7 @@ struct pool {
 	size_t size;
 	struct slot slots[SIZE_MAX_POOL];
 	unsigned taken, missed, failures; /* the last in a row */
-	char why[64];                     /* the last one was missed */
+	char why[WHY];                    /* the last one was missed: a line, safe to print */
 	uint64_t used_ms, idle_ms;
 	uint64_t refill_ms; /* when, if others are ready: who just took one needs the processors */
 	bool is_over;
@@ -160,6 +161,23 @@ static void on_failure(struct pool *pool, const struct csn_error *err)
 	tell_starter(pool, err ? err : &ended);
 }
 
+/* Whoever asks names folders, with bytes that would move a cursor or end the line of `status`. Cut,
+ * it is escaped again: the cut may be inside of a character. */
+static void note_why(struct pool *pool, const char *text)
+{
+	_cleanup_buf_ struct buf all, start;
+	size_t size;
+
+	buf_init(&all, 4 * sizeof((struct csn_error *)NULL)->text + 1);
+	buf_init(&start, WHY);
+	if (escape_add(&all, text, strlen(text), false) < 0)
+		return;
+	size = buf_size(&all) < WHY - 20 ? buf_size(&all) : WHY - 20;
+	if (escape_add(&start, buf_at(&all), size, false) == 0)
+		snprintf(pool->why, sizeof pool->why, "%.*s", (int)buf_size(&start),
+			 (const char *)buf_at(&start));
+}
+
 static void on_note(struct pool *pool, struct slot *slot)
 {
 	struct pool_note note;
@@ -184,7 +202,7 @@ static void on_note(struct pool *pool, struct slot *slot)
 	pool->taken += note.what == POOL_NOTE_TAKEN;
 	pool->missed += note.what == POOL_NOTE_MISSED;
 	if (note.what == POOL_NOTE_MISSED)
-		snprintf(pool->why, sizeof pool->why, "%.60s", note.err.text);
+		note_why(pool, note.err.text);
 	if (note.what == POOL_NOTE_FAILED)
 		on_failure(pool, &note.err);
 	if (note.what != POOL_NOTE_STOP)
@@ -505,9 +523,12 @@ int cli_pool_status(struct cli *cli)
 				   (json_int_t)numbers[0], "ready", (json_int_t)numbers[1], "taken",
 				   (json_int_t)numbers[2], "missed", (json_int_t)numbers[3], "why",
 				   why));
-	else
-		printf("%s: %u of %u ready, %u taken, %u that did not fit%s%s\n", name_of(cli),
+	else {
+		printf("%s: %u of %u ready, %u taken, %u that did not fit%s", name_of(cli),
 		       (unsigned)numbers[1], (unsigned)numbers[0], (unsigned)numbers[2],
-		       (unsigned)numbers[3], why ? ": another " : "", why ? why : "");
+		       (unsigned)numbers[3], why ? ": another " : "");
+		out_text(stdout, why ? why : "");
+		putchar('\n');
+	}
 	return CLI_OK;
 }

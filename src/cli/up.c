@@ -26,6 +26,7 @@
 #include "cli/cli.h"
 #include "cli/out.h"
 #include "cli/project.h"
+#include "cli/out.h"
 #include "cli/up.h"
 #include "cli/walls.h"
 #include "monitor/stay.h"
@@ -305,8 +306,11 @@ static int ask_pool(const struct cli *cli, const char *name, struct csn_error *e
 	fd_close(fd);
 	if (r == 0 && err->code == ENOENT)
 		csn_fail(err, -ENOENT, "pool", "there is no pool named %.64s", cli->options.pool);
-	if (r == 0 && !cli->options.quiet)
-		fprintf(stderr, "caisson: not from the pool: %s\n", err->text);
+	if (r == 0 && !cli->options.quiet) {
+		fputs("caisson: not from the pool: ", stderr);
+		out_text(stderr, err->text);
+		fputc('\n', stderr);
+	}
 	if (r == 0)
 		*err = (struct csn_error){ 0 };
 	return r;

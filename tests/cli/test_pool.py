@@ -287,6 +287,35 @@ def test_the_end_of_the_pool(pool, how):
     assert client.sh("echo on", 2)["out"] == b"on\n"
 
 
+def test_a_killed_pool_leaves_a_name_that_gc_takes(pool):
+    pool.start(size=1)
+    pools = pool.stay.runtime / "caisson" / "pools"
+    told = json.loads(pool.cli("gc", "--json").text)["removed"]
+    assert not any(row["kind"] == "pool" for row in told) and pool.status()["ready"] == 1, told
+    os.kill(pool.pid(), signal.SIGKILL)
+    left = sorted(path.name for path in pools.iterdir())
+    assert left == ["pool.lock", "pool.sock"]
+    (pools / "-odd").write_text("")
+    assert wait_for(lambda: "removed the name of the pool pool\n" in pool.cli("gc").text, seconds=WAIT)
+    assert sorted(path.name for path in pools.iterdir()) == ["-odd"]
+
+
+@pytest.mark.parametrize("name", ["\x1b[31mred", "a\nb: 9 of 9 ready", "é" * 30, "xé" * 20, "\u202eesrever"])
+def test_a_refusals_text_moves_no_cursor(pool, name):
+    folder = pool.box.base / name
+    folder.mkdir()
+    (folder / "caisson.yaml").write_text("version: 1\ntier: local\n")
+    pool.box.give()
+    pool.start()
+    done = pool.cli("up", "t", "--pool", "pool", cwd=folder)
+    assert done.status == 125 and "caisson: " in done.err, done
+    assert all(c.isprintable() for line in done.err.splitlines() for c in line), done
+    assert wait_for(lambda: pool.status()["missed"] == 1, seconds=WAIT), pool.status()
+    text, why = pool.cli("pool", "status").text, pool.status()["why"]
+    assert len(text.splitlines()) == 1 and all(c.isprintable() for c in text[:-1]) and why in text, (text, why)
+    assert len(why) >= 30 and why.startswith(done.err.removeprefix("caisson: ").partition("\\")[0][:30]), (done, why)
+
+
 def test_garbage_is_hung_up_on(pool):
     pool.start(size=2)
     for data in (b"", b"x", b"x" * 100, request("O", magic=b"csnpool0"), request("X"), request("O", size=3 << 20),
