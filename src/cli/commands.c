@@ -353,8 +353,12 @@ const struct cli_command cli_commands[] = {
 	  .text = "Onto a folder, it keeps its name; a file replaces a file, whole or not at all; "
 		  "folders are joined. Permissions are kept, set-id bits are not. Links are copied "
 		  "as links, and none is followed on the host, not even in HOST. A fifo, socket or "
-		  "device is skipped. Each thing that was left out is named on stderr, and the "
-		  "status is 1 then. A host's file with a colon in its name is ./NAME.",
+		  "device is skipped. What would run on the host (.git/hooks, .git/config, .envrc, "
+		  ".vscode, a policy file) is left out of a folder that comes out of a sandbox, "
+		  "and "
+		  "copied when it is named itself. Each thing that was left out is named on "
+		  "stderr, "
+		  "and the status is 1 then. A host's file with a colon in its name is ./NAME.",
 	  .sets = CLI_OUTPUT_FLAGS,
 	  .min_args = 2,
 	  .max_args = 2,
