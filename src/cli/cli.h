@@ -40,6 +40,7 @@ struct cli_options {
 	const char *tier;
 	const char *backend;
 	const char *backend_from;   /* what named it where that is no flag: a variable */
+	bool stays;                 /* set by commands that start a sandbox that outlives them */
 	const char *workspace;      /* PATH without the mode */
 	const char *workspace_mode; /* "ro" "rw" "cow" */
 	const char *workspace_at;   /* path or "host" */

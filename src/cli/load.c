@@ -143,6 +143,7 @@ int cli_decide(const struct cli_options *options, const struct cli_policy *polic
 		.env = options->env.items,
 		.tags = options->tags.items,
 		.brings_wall = options->wall_fd != NULL,
+		.stays = options->stays,
 		.argv = options->text ? text
 			: argv        ? (const char *const *)argv
 				      : nothing,

@@ -377,6 +377,7 @@ static int open_pool(struct cli *cli, struct pool *pool, struct csn_error *err)
 
 	if (r < 0)
 		return r;
+	cli->options.stays = true;
 	r = cli_decide(&cli->options, &policy, NULL, &plan, err);
 	if (r >= 0) {
 		pool->idle_ms = plan.limits.idle_ms ? plan.limits.idle_ms : IDLE_MS;

@@ -220,6 +220,7 @@ static _Noreturn void take(struct taking *taking)
 		walls_take_variable(&cli);
 	if (r >= 0)
 		r = walls_check_built(&cli.options, &err);
+	cli.options.stays = true;
 	if (r >= 0)
 		r = cli_load_policy(&cli.options, &policy, &err);
 	if (r >= 0)

@@ -235,6 +235,7 @@ static int open_up(struct cli *cli, struct up *up, start_fn start_it, struct csn
 		r = cli_load_policy(&cli->options, &policy, err);
 	if (r < 0)
 		return r;
+	cli->options.stays = true;
 	r = cli_decide(&cli->options, &policy, NULL, &plan, err);
 	if (r >= 0) {
 		r = up->wall ? lend_wall(&cli->options, &plan, err) : 0;

@@ -112,6 +112,7 @@ def test_what_commands_tried_is_in_the_result(stay):
     stay.down()
     assert wait_for(lambda: not stay.path().exists(), 3)
     result = stay.last_result()
+    assert result["limits"]["budget_ms"] is None and result["limits"]["idle_ms"] == 30 * 60000
     told = {(v["event"], v["detail"].get("path")): v["count"] for v in result["violations"]}
     assert told == {("FilesystemWriteViolation", "/etc/nowhere"): 3, ("FilesystemWriteViolation", "/etc/late"): 1, ("OutputLimitViolation", None): 1}, told
     logs = max(stay.box.runs.glob("2*/logs/events.jsonl"), key=lambda path: path.stat().st_mtime)
