@@ -3,6 +3,7 @@
 Whatever ends the command or the CLI, the caller's terminal is as it was.
 """
 import fcntl
+import contextlib
 import os
 import pty
 import select
@@ -269,8 +270,12 @@ def test_a_shell(person):
     time.sleep(0.2)
     person.type(b"\x1a")
     person.until(b"Stopped")
-    person.type(b"kill -9 %1; wait %1; cd /tmp; pwd; exit 5\n")  # of a stopped one the shell would warn, and stay
+    person.type(b"kill -9 %1; cd /tmp; pwd\n")
     person.until(b"/tmp\r\n")
+    for _ in range(3):  # it warns of a job that it has not seen end, once
+        with contextlib.suppress(OSError):
+            person.type(b"exit 5\n")
+        time.sleep(0.2)
     assert person.end() == 5
 
 
