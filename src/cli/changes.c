@@ -28,8 +28,7 @@ bool changes_is_living(const char *name)
 	return place >= 0 && place_is_alive(place, name);
 }
 
-/* ---- as they are printed ------------------------------------------------------------------------
- */
+/* ---- as they are printed ----------------------------------------------------------------- */
 
 /* Safe to print, a folder with '/'; owned by the caller, NULL when out of memory. */
 static char *path_text(const csn_change *change)
@@ -88,8 +87,7 @@ static void say_truncated(bool is_truncated)
 		fprintf(stderr, "caisson: there are more than can be listed; name paths\n");
 }
 
-/* ---- diff -------------------------------------------------------------------------------------
- */
+/* ---- diff -------------------------------------------------------------------------------- */
 
 /* Pieces come as they were cut; what is printed ends in a line. */
 struct lines {
@@ -118,6 +116,21 @@ static int take_text(void *data, enum csn_stream stream, const void *bytes, size
 	return 0;
 }
 
+/* Nothing of what was named has changed; is it there at all? */
+static int find_named(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
+{
+	for (int i = 1; i < cli->arg_count; i++) {
+		csn_path_request request = { .path = cli->args[i] };
+		csn_stat_result *st = NULL;
+		int r = csn_stat(sandbox, &request, &st, err);
+
+		csn_free(st);
+		if (r == -CSN_ENOENT)
+			return r;
+	}
+	return 0;
+}
+
 static int diff_living(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
 {
 	struct lines lines = { .cli = cli };
@@ -133,8 +146,12 @@ static int diff_living(const struct cli *cli, csn_sandbox *sandbox, csn_error *e
 	buf_init(&lines.rest, LINE_BYTES);
 	r = csn_diff(sandbox, &request, &diff, err);
 	buf_done(&lines.rest);
-	if (r < 0)
+	if (r == 0 && diff->count == 0)
+		r = find_named(cli, sandbox, err);
+	if (r < 0) {
+		csn_free(diff);
 		return r;
+	}
 	list = json_array();
 	for (size_t i = 0; cli->options.json && i < diff->count; i++)
 		json_array_append_new(list, diff_json(&diff->changes[i]));
@@ -157,8 +174,7 @@ int cli_diff(struct cli *cli)
 	return changes_is_living(cli->args[0]) ? call_verb(cli, diff_living) : cli_runs_diff(cli);
 }
 
-/* ---- commit -----------------------------------------------------------------------------------
- */
+/* ---- commit ------------------------------------------------------------------------------ */
 
 static void print_all(const struct cli *cli, const csn_change *changes, size_t count)
 {
@@ -199,6 +215,10 @@ static int commit_living(const struct cli *cli, csn_sandbox *sandbox, csn_error 
 		request.paths = (const char *const *)cli->args + 1;
 	if (csn_commit(sandbox, &request, &commit, err) < 0)
 		return -1;
+	if (commit->applied_count + commit->left_count == 0 && find_named(cli, sandbox, err) < 0) {
+		csn_free(commit);
+		return -1;
+	}
 	print_commit(cli, commit);
 	status = commit->left_count ? CLI_FAILED : CLI_OK;
 	csn_free(commit);

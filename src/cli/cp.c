@@ -182,6 +182,8 @@ static int copy(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
 		cp_out(&cp, host);
 	else
 		cp_in(&cp, host);
+	if (cli->options.json)
+		out_json(json_pack("{s:b}", "complete", !cp.has_failed));
 	return cp.has_failed ? CLI_FAILED : CLI_OK;
 }
 

@@ -52,7 +52,11 @@ static int write_file(const struct cli *cli, csn_sandbox *sandbox, csn_error *er
 
 	if (take_mode(cli->options.mode, &request.mode) < 0)
 		return call_misuse(err, "--mode takes permissions in octal, as 644");
-	return csn_write(sandbox, &request, err) < 0 ? -1 : CLI_OK;
+	if (csn_write(sandbox, &request, err) < 0)
+		return -1;
+	if (cli->options.json)
+		out_json(json_object()); /* of a file written there is no more to say */
+	return CLI_OK;
 }
 
 static int edit_file(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)

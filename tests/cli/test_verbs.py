@@ -151,3 +151,27 @@ def test_the_library_opens_and_closes_one(sh):
                           **({} if sh.box.is_root else {"stdin": subprocess.DEVNULL}))
     assert b"int b;\nexited, status 0, 0 violations" in done.stdout, done
     assert wait_for(lambda: not subprocess.run(["pgrep", "-f", f"caisson monitor.*{sh.box.base}"], capture_output=True).stdout, 3)
+
+
+def test_json_of_what_has_no_result(sh):
+    """Every command with the flag prints one object."""
+    for name in ("w", "x"):
+        sh("up", "--rw", name)
+    assert json.loads(sh("write", "w", "f", "--json", input=b"f").stdout) == {}
+    assert json.loads(sh("cp", "w:f", str(sh.box.ws / "g"), "--json").stdout) == {"complete": True}
+    done = sh("down", "w", "none", "x", "--json")
+    told = json.loads(done.stdout)
+    assert done.returncode == 1 and told["ended"] == ["w", "x"] and "no sandbox named none" in told["failed"]["none"], done
+    assert done.stderr.count(b"\n") == 1, done
+
+
+def test_what_is_named_must_be_there(sh):
+    sh.box.file("f", "f\n")
+    sh("up", "--cow", "w")
+    for verb in ("diff", "commit"):
+        done = sh(verb, "w", "nosuch")
+        assert done.returncode == 1 and b"nosuch" in done.stderr and b"nothing changed" not in done.stderr, done
+        done = sh(verb, "w", "f")
+        assert done.returncode == 0 and done.stderr == b"nothing changed\n", done
+    sh("exec", "w", "rm", "f")
+    assert sh("diff", "w", "f").stdout.startswith(b"D f\n"), "what is gone has changed"
