@@ -38,8 +38,7 @@ struct editing {
 	char path[PATH_MAX];
 };
 
-/* ---- counting ---------------------------------------------------------------------------------
- */
+/* ---- counting ---------------------------------------------------------------------------- */
 
 static int prepare_search(struct editing *editing)
 {
@@ -76,8 +75,7 @@ static void search(struct editing *editing, size_t from)
 	editing->matched = matched;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------
- */
+/* ---- steps ------------------------------------------------------------------------------- */
 
 static enum job_state fail(struct agent *agent, struct editing *editing, int code)
 {
@@ -192,8 +190,7 @@ static void done(struct job *job)
 
 static const struct job_type type = { step, NULL, done };
 
-/* ---- starting ---------------------------------------------------------------------------------
- */
+/* ---- starting ---------------------------------------------------------------------------- */
 
 static int keep_texts(struct editing *editing, const struct call *call)
 {

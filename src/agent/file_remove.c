@@ -77,8 +77,7 @@ static int explain(struct csn_error *err, int code, const struct removing *remov
 			name);
 }
 
-/* ---- the walk ---------------------------------------------------------------------------------
- */
+/* ---- the walk ---------------------------------------------------------------------------- */
 
 /* RESOLVE_NO_XDEV says what the comparison of devices does not: a bind mount of the same. */
 static int open_child(const struct agent *agent, int dir_fd, const char *name)
@@ -239,8 +238,7 @@ static void done(struct job *job)
 
 static const struct job_type type = { step, NULL, done };
 
-/* ---- starting ---------------------------------------------------------------------------------
- */
+/* ---- starting ---------------------------------------------------------------------------- */
 
 static int remove_now(const struct agent *agent, const struct call *call, struct entry *entry,
 		      struct csn_error *err)

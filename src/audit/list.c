@@ -121,8 +121,7 @@ int list_info(int root_fd, const char *run_id, bool has_size, struct run_info *r
 	return 0;
 }
 
-/* ---- all runs ---------------------------------------------------------------------------------
- */
+/* ---- all runs ---------------------------------------------------------------------------- */
 
 static int newest_first(const void *a, const void *b)
 {
@@ -195,8 +194,7 @@ int record_list(int root_fd, int (*each)(const struct run_info *info, void *data
 	return r;
 }
 
-/* ---- names -------------------------------------------------------------------------------------
- */
+/* ---- names ------------------------------------------------------------------------------- */
 
 static bool ends_in(const char *text, const char *tail)
 {

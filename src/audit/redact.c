@@ -271,8 +271,7 @@ static size_t match_known(const struct redactor *redactor, struct span text, siz
 	return size;
 }
 
-/* ---- output -----------------------------------------------------------------------------------
- */
+/* ---- output ------------------------------------------------------------------------------ */
 
 /* The length of the valid character at `at`, 0 if it is none. NUL counts as none. */
 static size_t utf8_size(const char *at, size_t room)
@@ -364,8 +363,7 @@ json_t *redact_text(const struct redactor *redactor, const void *data, size_t si
 	return value;
 }
 
-/* ---- values -----------------------------------------------------------------------------------
- */
+/* ---- values ------------------------------------------------------------------------------ */
 
 /* Is there nothing to change in it? Then it is shared, not copied. */
 static bool is_clean_value(const struct redactor *redactor, json_t *value, unsigned depth)

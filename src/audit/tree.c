@@ -62,8 +62,7 @@ static bool is_dot(const char *name)
 	return str_is(name, ".") || str_is(name, "..");
 }
 
-/* ---- removing ---------------------------------------------------------------------------------
- */
+/* ---- removing ---------------------------------------------------------------------------- */
 
 struct sweep {
 	int top_fd;     /* borrowed: where what is too deep goes */
@@ -162,8 +161,7 @@ int tree_remove(int dir_fd, const char *name)
 	return r;
 }
 
-/* ---- measuring ---------------------------------------------------------------------------------
- */
+/* ---- measuring --------------------------------------------------------------------------- */
 
 static uint64_t measure(int take_fd, unsigned levels, unsigned *budget)
 {

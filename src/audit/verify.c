@@ -154,8 +154,7 @@ int verify_chain(int fd, struct chain_end *end, struct finding *ret_finding)
 	return r;
 }
 
-/* ---- a whole run ------------------------------------------------------------------------------
- */
+/* ---- a whole run ------------------------------------------------------------------------- */
 
 struct check {
 	int root_fd, dir_fd; /* borrowed, owned */

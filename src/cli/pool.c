@@ -63,8 +63,7 @@ struct pool {
 	bool is_over;
 };
 
-/* ---- what `status` reads ----------------------------------------------------------------------
- */
+/* ---- what `status` reads ----------------------------------------------------------------- */
 
 static void write_status(const struct pool *pool)
 {
@@ -87,8 +86,7 @@ static void tell_starter(struct pool *pool, const struct csn_error *err)
 	pool->told = fd_close(pool->told);
 }
 
-/* ---- those that wait --------------------------------------------------------------------------
- */
+/* ---- those that wait --------------------------------------------------------------------- */
 
 /* What the pool itself holds; a monitor that was taken must not hold it after its end. */
 static void forget_pool(struct pool *pool)
@@ -219,8 +217,7 @@ static void on_signals(struct pool *pool)
 		;
 }
 
-/* ---- the pool ----------------------------------------------------------------------------------
- */
+/* ---- the pool ---------------------------------------------------------------------------- */
 
 static bool turn(struct pool *pool, int wait_ms)
 {
@@ -319,8 +316,7 @@ static _Noreturn void be_pool(struct pool *pool)
 	_exit(r < 0 ? 1 : 0);
 }
 
-/* ---- commands -----------------------------------------------------------------------------------
- */
+/* ---- commands ---------------------------------------------------------------------------- */
 
 static const char *name_of(const struct cli *cli)
 {

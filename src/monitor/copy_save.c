@@ -161,8 +161,7 @@ int copy_snapshot(int cow_fd, const char *tag, struct layer_copied *ret_copied,
 	return r;
 }
 
-/* ---- for a new sandbox ------------------------------------------------------------------------
- */
+/* ---- for a new sandbox ------------------------------------------------------------------- */
 
 int64_t copy_since(int cow_fd, int64_t started_ms)
 {

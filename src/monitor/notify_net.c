@@ -442,8 +442,7 @@ void notify_connect(struct call *call)
 		call_refuse(call, -r);
 }
 
-/* ---- bind and send ----------------------------------------------------------------------------
- */
+/* ---- bind and send ----------------------------------------------------------------------- */
 
 static void bind_path(struct call *call, const struct address *address)
 {

@@ -64,8 +64,7 @@ static bool is_true(const struct term *map, const char *key)
 	return value && term_is_atom(value, "true");
 }
 
-/* ---- opened and closed ------------------------------------------------------------------------
- */
+/* ---- opened and closed ------------------------------------------------------------------- */
 
 static int take_paths(struct changes *changes, const struct term *list)
 {
@@ -110,8 +109,7 @@ static void close_changes(struct changes *changes)
 	buf_done(&changes->noted);
 }
 
-/* ---- the reply --------------------------------------------------------------------------------
- */
+/* ---- the reply --------------------------------------------------------------------------- */
 
 static int list_add(struct changes *changes, struct list *list, const struct told *told)
 {
@@ -180,8 +178,7 @@ static void put_list(struct emit *emit, const char *key, const struct copy *copy
 	emit_nil(emit);
 }
 
-/* ---- diff -------------------------------------------------------------------------------------
- */
+/* ---- diff -------------------------------------------------------------------------------- */
 
 static int add_change(void *data, const struct layer_entry *entry, const struct layer_entry *other)
 {
@@ -236,8 +233,7 @@ int stay_diff(struct worker *worker, const struct term *map, struct csn_error *e
 	return r;
 }
 
-/* ---- commit -----------------------------------------------------------------------------------
- */
+/* ---- commit ------------------------------------------------------------------------------ */
 
 static const struct frame_key note_keys[] = {
 	{ "applied", 'i', true, INT32_MAX, "entries written" },

@@ -27,8 +27,7 @@
 #include "os/layer.h"
 #include "os/sys.h"
 
-/* ---- snapshot ---------------------------------------------------------------------------------
- */
+/* ---- snapshot ---------------------------------------------------------------------------- */
 
 static void put_copied(struct emit *emit, const struct layer_copied *copied)
 {
@@ -64,8 +63,7 @@ int stay_snapshot(struct worker *worker, const struct term *map, struct csn_erro
 	return worker_send(worker, &emit);
 }
 
-/* ---- fork -------------------------------------------------------------------------------------
- */
+/* ---- fork -------------------------------------------------------------------------------- */
 
 /* The sandbox that is to be. */
 struct young {

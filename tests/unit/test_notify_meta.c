@@ -247,8 +247,7 @@ static void expect(const int *results, int count)
 	CHECK(memcmp(shared->results, results, (size_t)count * sizeof *results) == 0);
 }
 
-/* ---- its own files ----------------------------------------------------------------------------
- */
+/* ---- its own files ----------------------------------------------------------------------- */
 
 static struct stat look(const char *name)
 {
@@ -351,8 +350,7 @@ static void attributes(void)
 	finish();
 }
 
-/* ---- errors as the kernel has them -------------------------------------------------------------
- */
+/* ---- errors as the kernel has them ------------------------------------------------------- */
 
 static void program_errors(void)
 {
@@ -400,8 +398,7 @@ static void errors(void)
 	finish();
 }
 
-/* ---- others' files -----------------------------------------------------------------------------
- */
+/* ---- others' files ----------------------------------------------------------------------- */
 
 static void program_foreign(void)
 {
@@ -519,8 +516,7 @@ static void unread(void)
 	finish();
 }
 
-/* ---- sizes, where Landlock does not know them --------------------------------------------------
- */
+/* ---- sizes, where Landlock does not know them -------------------------------------------- */
 
 static void program_sizes(void)
 {

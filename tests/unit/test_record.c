@@ -150,8 +150,7 @@ static void test_ids(void)
 	CHECK(record_make_id(a, 10) < 0);
 }
 
-/* ---- roots that cannot be used ------------------------------------------------------------------
- */
+/* ---- roots that cannot be used ----------------------------------------------------------- */
 
 static void expect_refusal(const char *where, int code, const char *sentence)
 {

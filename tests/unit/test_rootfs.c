@@ -221,8 +221,7 @@ static void scratch_has_inodes(void)
 	CHECK(made > 500 && made < 5000 && errno == ENOSPC);
 }
 
-/* ---- hidden and frozen ------------------------------------------------------------------------
- */
+/* ---- hidden and frozen ------------------------------------------------------------------- */
 
 static void hides(void)
 {
@@ -531,8 +530,7 @@ static void skeleton_and_latecomers(void)
 	CHECK(!exists("/etc/late") && !exists("/etc/late-copy"));
 }
 
-/* ---- the list ---------------------------------------------------------------------------------
- */
+/* ---- the list ---------------------------------------------------------------------------- */
 
 static void list_is_bounded(void)
 {

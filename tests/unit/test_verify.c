@@ -340,8 +340,7 @@ static void test_unfinished(void)
 	CHECK(strstr(err.text, "20260102-030405-abcdef123456"));
 }
 
-/* ---- listing ------------------------------------------------------------------------------------
- */
+/* ---- listing ----------------------------------------------------------------------------- */
 
 static char listed[8][RUN_ID_SIZE + 32];
 static size_t listed_count;
