@@ -16,6 +16,17 @@ struct csn_error {
 	char text[464]; /* one sentence: a cause and, where there is one, a way out */
 };
 
-/* Fills `err` and returns `code` (a negative errno), so that it can end a function. */
+/*
+ * Fills `err` and returns `code` (a negative errno), so that it can end a function. The sentence is
+ * one line and fit to print: what could move a cursor, change a colour or reorder text is escaped
+ * (base/escape.h), newlines too.
+ */
 __attribute__((format(printf, 4, 5), cold)) int
 csn_fail(struct csn_error *err, int code, const char *stage, const char *format, ...);
+
+/*
+ * The same for a sentence that ends with lines to paste into a policy file: newlines stay, so
+ * names go through str_escape() first.
+ */
+__attribute__((format(printf, 4, 5), cold)) int
+csn_fail_lines(struct csn_error *err, int code, const char *stage, const char *format, ...);

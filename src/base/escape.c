@@ -9,25 +9,13 @@
 int escape_add(struct buf *buf, const void *data, size_t size, bool keeps_lines)
 {
 	const unsigned char *at = data;
-	unsigned code = 0;
+	char one[STR_ESCAPED_MAX];
 	size_t length;
 	int r = 0;
 
 	for (; size > 0 && r == 0; at += length, size -= length) {
-		length = str_decode(at, size, &code);
-		if (length == 0) {
-			length = 1;
-			r = buf_printf(buf, "\\x%02x", at[0]);
-		} else if ((keeps_lines && (code == '\n' || code == '\t')) ||
-			   !str_is_unsafe(code)) {
-			r = buf_add(buf, at, length);
-		} else if (code == '\n') {
-			r = buf_add_text(buf, "\\n");
-		} else if (code < 0x100) {
-			r = buf_printf(buf, "\\x%02x", code);
-		} else {
-			r = buf_printf(buf, "\\u{%x}", code);
-		}
+		length = str_escape_one(at, size, keeps_lines, one);
+		r = buf_add_text(buf, one);
 	}
 	return r;
 }

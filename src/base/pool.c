@@ -131,7 +131,7 @@ static void read_text(int fd, const char *fallback, struct csn_error *err)
 	while (size < sizeof text - 1 && (n = read(fd, text + size, sizeof text - 1 - size)) > 0)
 		size += (size_t)n;
 	text[size] = 0;
-	csn_fail(err, -EIO, STAGE, "%s", size ? text : fallback);
+	csn_fail_lines(err, -EIO, STAGE, "%s", size ? text : fallback);
 }
 
 static int is_same_user(int fd)

@@ -180,6 +180,41 @@ bool str_is_unsafe(unsigned code)
 	return false;
 }
 
+size_t str_escape_one(const void *data, size_t size, bool keeps_lines,
+		      char ret_text[STR_ESCAPED_MAX])
+{
+	const uint8_t *at = data;
+	unsigned code = 0;
+	size_t length = str_decode(at, size, &code);
+
+	if (length == 0) {
+		snprintf(ret_text, STR_ESCAPED_MAX, "\\x%02x", at[0]);
+	} else if (!str_is_unsafe(code) || (keeps_lines && (code == '\n' || code == '\t'))) {
+		memcpy(ret_text, at, length);
+		ret_text[length] = 0;
+	} else if (code == '\n') {
+		snprintf(ret_text, STR_ESCAPED_MAX, "\\n");
+	} else {
+		snprintf(ret_text, STR_ESCAPED_MAX, code < 0x100 ? "\\x%02x" : "\\u{%x}", code);
+	}
+	return length ? length : 1;
+}
+
+void str_escape(const char *text, bool keeps_lines, char *ret_text, size_t size)
+{
+	size_t left = strlen(text), used = 0, length, step;
+	char one[STR_ESCAPED_MAX];
+
+	for (; left > 0; text += step, left -= step, used += length) {
+		step = str_escape_one(text, left, keeps_lines, one);
+		length = strlen(one);
+		if (used + length >= size)
+			break;
+		memcpy(ret_text + used, one, length);
+	}
+	ret_text[used] = 0;
+}
+
 /* Length of the character at `at` if it may be printed, else 0. */
 static size_t safe_length(const char *at)
 {

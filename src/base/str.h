@@ -48,6 +48,19 @@ size_t str_decode(const void *data, size_t size, unsigned *ret_code);
  */
 bool str_is_unsafe(unsigned code);
 
+enum { STR_ESCAPED_MAX = 16 };
+
+/*
+ * The first character of `data` (`size` bytes, 1 or more) as it is printed: itself, or \xNN, \n or
+ * \u{NNNN} for one that is unsafe and for a byte that is no UTF-8; with `keeps_lines` newlines and
+ * tabs stay. Returns how many bytes of `data` it was.
+ */
+size_t str_escape_one(const void *data, size_t size, bool keeps_lines,
+		      char ret_text[STR_ESCAPED_MAX]);
+
+/* All of `text` so, cut between two characters where `size` is too small. Allocates nothing. */
+void str_escape(const char *text, bool keeps_lines, char *ret_text, size_t size);
+
 /*
  * `word` as any shell takes it back, for a command that a person pastes: as it is, in single
  * quotes, or, where it holds what must not be printed, as $'…' (POSIX 2024; harmless text to a

@@ -21,22 +21,19 @@
 #include "cli/cli.h"
 #include "cli/out.h"
 
-enum { ERROR_TEXT_MAX = 4096 };
-
-/* `text` is the sentence as JSON can hold it: a long one may be cut inside a character. */
-static json_t *error_object(const struct csn_error *err, const char *text)
+static json_t *error_object(const struct csn_error *err)
 {
 	return json_pack("{s:s, s:s, s:s}", "code", error_name(err), "stage", err->stage, "text",
-			 text);
+			 err->text);
 }
 
 /* A result of nothing: what a reader of caisson.result/1 needs to see that nothing ran. */
-static json_t *error_result(const struct csn_error *err, const char *text)
+static json_t *error_result(const struct csn_error *err)
 {
 	return json_pack("{s:s, s:n, s:n, s:{s:s, s:n, s:n, s:n, s:n}, s:[], s:o}", "schema",
 			 "caisson.result/1", "run_id", "sandbox_id", "termination", "reason",
 			 "start_failed", "clock", "exit_code", "signal", "signal_name",
-			 "violations", "error", error_object(err, text));
+			 "violations", "error", error_object(err));
 }
 
 static int write_file(const char *path, const char *text, size_t size)
@@ -68,23 +65,16 @@ static void write_result(const char *path, json_t *result)
 
 int cli_fail_with(const struct cli *cli, const struct csn_error *err, json_t *more)
 {
-	_cleanup_buf_ struct buf escaped;
-	const char *text = err->text;
-
-	buf_init(&escaped, ERROR_TEXT_MAX);
-	if (escape_add(&escaped, text, strlen(text), true) == 0 && buf_text(&escaped)) {
-		fprintf(stderr, "%scaisson:%s %s\n", out_color(cli, stderr, OUT_RED),
-			out_plain(cli, stderr), buf_text(&escaped));
-		text = str_is_utf8(text, strlen(text)) ? text : buf_text(&escaped);
-	}
+	fprintf(stderr, "%scaisson:%s %s\n", out_color(cli, stderr, OUT_RED),
+		out_plain(cli, stderr), err->text);
 	if (cli->command->starts_sandbox) {
 		if (cli->options.result || cli->options.json)
 			write_result(cli->options.result ? cli->options.result : "-",
-				     error_result(err, text));
+				     error_result(err));
 		return CLI_NOT_STARTED;
 	}
 	if (cli->options.json) {
-		json_object_set_new(more, "error", error_object(err, text));
+		json_object_set_new(more, "error", error_object(err));
 		out_json(json_incref(more));
 	}
 	return CLI_FAILED;

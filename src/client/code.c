@@ -110,15 +110,17 @@ enum csn_code code_of_name(const char *name)
 
 int code_fail(csn_error *err, enum csn_code code, const char *stage, const char *format, ...)
 {
+	char text[sizeof err->text];
 	va_list args;
 
 	if (!err)
 		return -(int)code;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
 	err->code = (int)code;
 	snprintf(err->stage, sizeof err->stage, "%s", stage);
-	va_start(args, format);
-	vsnprintf(err->text, sizeof err->text, format, args);
-	va_end(args);
+	str_escape(text, false, err->text, sizeof err->text); /* csn_fail() says why */
 	return -(int)code;
 }
 

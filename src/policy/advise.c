@@ -83,20 +83,21 @@ const char *decide_way(const struct decision *d, const bool wanted[KEY_COUNT],
 		       char ret_text[WAY_TEXT])
 {
 	const char *project = d->facts->project ? d->facts->project : "";
+	char name[WAY_NAME];
 	_cleanup_buf_ struct buf buf;
 
 	buf_init(&buf, WAY_TEXT);
 	add_command(d, wanted, &buf);
+	str_escape(d->policy ? d->policy->name : project, false, name, sizeof name);
 	if (!d->policy)
 		buf_printf(&buf,
-			   "write into %.120s/caisson.yaml, then run `caisson policy trust`:\n"
+			   "write into %s/caisson.yaml, then run `caisson policy trust`:\n"
 			   "version: 1",
-			   str_is(project, "/") ? "" : project);
+			   str_is(name, "/") ? "" : name);
 	else if (d->facts->policy_is_explicit)
-		buf_printf(&buf, "let %.120s say:", d->policy->name);
+		buf_printf(&buf, "let %s say:", name);
 	else
-		buf_printf(&buf, "let %.120s say this, then run `caisson policy trust`:",
-			   d->policy->name);
+		buf_printf(&buf, "let %s say this, then run `caisson policy trust`:", name);
 	snprintf(ret_text, WAY_TEXT, "%s", buf_text(&buf) ? buf_text(&buf) : "");
 	return ret_text;
 }

@@ -57,7 +57,7 @@ int decide_tier(struct decision *d, enum plan_tier *ret_tier);
 /* The rule of strict_when that matches the request, or NULL; -E2BIG, -ENOMEM (when.c). */
 int decide_strict_rule(struct decision *d, const struct policy_item **ret_rule);
 
-enum { COMMAND_TEXT = 160, WAY_TEXT = 352 };
+enum { COMMAND_TEXT = 160, WAY_TEXT = 352, WAY_NAME = 121 };
 
 /*
  * Which command permits the wanted keys as the plan has them, and which file their lines go into:

@@ -275,17 +275,20 @@ static int rebase_list(struct decision *d, const char *tail, const char ***list)
 {
 	const char **fresh = arena_array(&d->plan->arena, 1, sizeof *fresh);
 	int code = fresh ? 0 : decide_no_memory(d);
+	char folder[101], host[101];
 
+	str_escape(tail, false, folder, sizeof folder);
+	str_escape(d->plan->workspace.host, false, host, sizeof host);
 	for (const char **old = *list; code == 0 && *old; old++) {
 		const char *pattern;
 
 		if (plan_rebase(*old, tail, &pattern) < 0)
-			return csn_fail(
+			return csn_fail_lines(
 				d->err, -EPERM, "policy",
 				"--workspace: the policy hides or protects %.100s, which cannot "
-				"be kept in the folder %.100s alone; lend the whole workspace, "
-				"or write in the policy file:\nworkspace: {path: %.100s}",
-				*old, tail, d->plan->workspace.host);
+				"be kept in the folder %s alone; lend the whole workspace, "
+				"or write in the policy file:\nworkspace: {path: %s}",
+				*old, folder, host);
 		if (!plan_has(fresh, pattern))
 			code = decide_add_text(d, &fresh, pattern);
 	}
@@ -384,13 +387,13 @@ static int refuse_flags(struct decision *d, bool *is_refused)
 	is_refused[KEY_NETWORK_MODE] |= is_refused[KEY_NETWORK_ALLOW];
 	buf_init(&yaml, MAX_YAML);
 	text = add_yaml(d, is_refused, &yaml) < 0 ? NULL : buf_text(&yaml);
-	return csn_fail(d->err, -EPERM, "policy",
-			"%.60s: %.60s is wider than the %s %.60s; a trusted policy file may permit "
-			"it: %s\n%s",
-			d->by_flag[id], decide_shown(d, (enum key_id)id, d->plan),
-			d->policy ? "policy's" : "built-in",
-			decide_shown(d, (enum key_id)id, &d->granted),
-			decide_way(d, is_refused, way), text ? text : policy_keys[id].path);
+	return csn_fail_lines(
+		d->err, -EPERM, "policy",
+		"%.60s: %.60s is wider than the %s %.60s; a trusted policy file may permit "
+		"it: %s\n%s",
+		d->by_flag[id], decide_shown(d, (enum key_id)id, d->plan),
+		d->policy ? "policy's" : "built-in", decide_shown(d, (enum key_id)id, &d->granted),
+		decide_way(d, is_refused, way), text ? text : policy_keys[id].path);
 }
 
 /* The first refused flag; one that no build of ours carries out is not offered as YAML. */
@@ -504,17 +507,18 @@ static int refuse_mount(struct decision *d, const struct plan_mount *mount)
 {
 	_cleanup_buf_ struct buf yaml;
 	const bool wanted[KEY_COUNT] = { [KEY_MOUNT_ROOTS] = true };
-	char way[WAY_TEXT];
+	char way[WAY_TEXT], host[101];
 	const char *text = NULL;
 
+	str_escape(mount->host, false, host, sizeof host);
 	buf_init(&yaml, MAX_YAML);
 	if (decide_add_text(d, &d->plan->mount_roots, mount->host) == 0 &&
 	    key_show(&policy_keys[KEY_MOUNT_ROOTS], d->plan, SHOW_NAMES, &yaml) == 0)
 		text = buf_text(&yaml);
-	return csn_fail(d->err, -EPERM, "policy",
-			"--mount: %.100s is beneath none of the policy's mount_roots; a trusted "
-			"policy file may permit it: %s\nmount_roots: %s",
-			mount->host, decide_way(d, wanted, way), text ? text : "[HOST]");
+	return csn_fail_lines(d->err, -EPERM, "policy",
+			      "--mount: %s is beneath none of the policy's mount_roots; a trusted "
+			      "policy file may permit it: %s\nmount_roots: %s",
+			      host, decide_way(d, wanted, way), text ? text : "[HOST]");
 }
 
 static int take_mount(struct decision *d, const char *text)
@@ -607,12 +611,13 @@ static int lower_tier(struct decision *d, enum plan_tier asked, enum plan_tier t
 	if (d->flags_may_loosen && asked != TIER_LOCAL)
 		return 0;
 	d->plan->tier = asked; /* for the lines: nobody else sees this plan */
-	return csn_fail(d->err, -EPERM, "policy",
-			"--tier: %s is weaker than the %s %s%s; a trusted policy file may permit "
-			"it: %s\ntier: %s",
-			plan_tier_name(asked), d->policy ? "policy's" : "built-in",
-			plan_tier_name(tier), asked == TIER_LOCAL ? ", in fact no wall at all" : "",
-			decide_way(d, wanted, way), plan_tier_name(asked));
+	return csn_fail_lines(
+		d->err, -EPERM, "policy",
+		"--tier: %s is weaker than the %s %s%s; a trusted policy file may permit "
+		"it: %s\ntier: %s",
+		plan_tier_name(asked), d->policy ? "policy's" : "built-in", plan_tier_name(tier),
+		asked == TIER_LOCAL ? ", in fact no wall at all" : "", decide_way(d, wanted, way),
+		plan_tier_name(asked));
 }
 
 int decide_tier(struct decision *d, enum plan_tier *ret_tier)

@@ -184,22 +184,25 @@ static int check_workspace(struct decision *d)
 {
 	struct plan_workspace *workspace = &d->plan->workspace;
 	const char *flaw = workspace_flaw(d->facts, workspace->host);
+	char name[201];
 
+	str_escape(workspace->host, false, name, sizeof name);
 	if (flaw)
-		return csn_fail(
+		return csn_fail_lines(
 			d->err, -EPERM, "policy",
-			"the workspace %.200s %s; go into a project's folder, or name one "
+			"the workspace %s %s; go into a project's folder, or name one "
 			"with --workspace DIR or in the policy file:\n%sworkspace: {path: DIR}",
-			workspace->host, flaw, d->policy ? "" : "version: 1\n");
+			name, flaw, d->policy ? "" : "version: 1\n");
 	if (str_is(workspace->at, "host"))
 		workspace->at = workspace->host;
+	str_escape(workspace->at, false, name, sizeof name);
 	if (!text_is_inside(workspace->at))
-		return csn_fail(
+		return csn_fail_lines(
 			d->err, -EINVAL, "policy",
-			"the workspace cannot be at %.200s inside, where the system is; use "
+			"the workspace cannot be at %s inside, where the system is; use "
 			"--at /workspace or in the policy file:\n"
 			"workspace: {at: /workspace}",
-			workspace->at);
+			name);
 	if (str_is(workspace->at, d->plan->scratch_at))
 		return csn_fail(d->err, -EINVAL, "policy",
 				"workspace and scratch space are both at %.200s; move one, such as "
