@@ -102,7 +102,7 @@ uint64_t stay_idle_limit_ms(const struct stay *stay)
 {
 	uint64_t ms = stay->run.plan->limits.idle_ms;
 
-	return ms ? ms : STAY_IDLE_MS;
+	return ms ? ms : PLAN_UNLIMITED;
 }
 
 /* A file verb whose time is up is answered now; what the agent says later is dropped. */

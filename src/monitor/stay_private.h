@@ -31,7 +31,6 @@ enum {
 	 * call is taken, beyond the other who still sends is dropped. The rest is for cancels. */
 	STAY_CALLS_QUEUED = 8 << 20,
 	STAY_QUEUED = 24 << 20,
-	STAY_IDLE_MS = 30 * 60000 /* unless the policy says otherwise */
 };
 
 struct stay_client {

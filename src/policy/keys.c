@@ -95,7 +95,8 @@ const struct key policy_keys[KEY_COUNT] = {
 	[KEY_LIMITS_STARTUP] = { "limits.startup", TIME, "Starting the wall.", KIND_TIME,
 				 WIDER_MORE, AT(limits.startup_ms), .min = 1, .max = YEAR_MS },
 	[KEY_LIMITS_IDLE] = { "limits.idle", "a time like 45s or 30m, 0 or none",
-			      "Silence that ends a sandbox that stays; 0: 30m. No effect on `run`.",
+			      "Silence that ends a sandbox that stays; unset: 30m, 0: never. No "
+			      "effect on `run`.",
 			      KIND_TIME, WIDER_IDLE, AT(limits.idle_ms), .min = 0, .max = YEAR_MS },
 	[KEY_LIMITS_CPUS] = { "limits.cpus", "a number like 2 or 0.5, up to 4096, or none",
 			      "CPUs, in steps of a thousandth.", KIND_CPUS, WIDER_MORE,

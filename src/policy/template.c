@@ -44,7 +44,7 @@ const char *policy_template(void)
 	       "#  command: 45s\n"
 	       "#  budget: 180s\n"
 	       "#  startup: 10s\n"
-	       "#  idle: 0                   # silence that ends a sandbox that stays; 0: 30m\n"
+	       "#  idle: 30m                 # silence that ends a sandbox that stays; 0: never\n"
 	       "#  cpus: 2\n"
 	       "#  memory: 1GiB\n"
 	       "#  processes: 256\n"

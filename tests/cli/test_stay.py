@@ -380,6 +380,15 @@ def test_silence_ends_it(stay):
     assert (result["termination"]["reason"], result["termination"]["clock"]) == ("timeout", "idle"), result["termination"]
 
 
+def test_idle_0_is_never(stay):
+    stay.started(policy=f"version: 1\nlimits: {{idle: 0}}\nworkspace: {{path: {stay.box.ws}}}\n")
+    client = stay.client()
+    assert client.call("stats")[0][2]["idle_limit_ms"] is None
+    assert client.sh("true")["exit_code"] == 0
+    done = stay.up("-l", "idle=0", name="other")
+    assert done.returncode == 125 and "idle" in done.stderr, "to wait for ever is the policy's to permit"
+
+
 def test_why_there_is_none(stay):
     done = stay.up("-w", "/no/such/folder")
     assert done.returncode == 125 and "/no/such/folder" in done.stderr and done.stdout == "", done
