@@ -19,16 +19,18 @@
 
 enum { FILE_NAME = PLACE_NAME_MAX + 8, BACKLOG = 128, PATIENCE_S = 2 };
 
-static void find(char *ret_path, size_t size)
+int place_path(char *ret_path, size_t size)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	int n;
 
 	if (runtime && runtime[0] == '/')
-		snprintf(ret_path, size, "%s/caisson", runtime);
+		n = snprintf(ret_path, size, "%s/caisson", runtime);
 	else if (geteuid() == 0)
-		snprintf(ret_path, size, "/run/caisson");
+		n = snprintf(ret_path, size, "/run/caisson");
 	else
-		snprintf(ret_path, size, "/tmp/caisson-%u", (unsigned)geteuid());
+		n = snprintf(ret_path, size, "/tmp/caisson-%u", (unsigned)geteuid());
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
 int place_open(struct csn_error *err)
@@ -37,7 +39,8 @@ int place_open(struct csn_error *err)
 	char path[4096];
 	struct stat st;
 
-	find(path, sizeof path);
+	if (place_path(path, sizeof path) < 0)
+		return csn_fail(err, -ENAMETOOLONG, STAGE, "$XDG_RUNTIME_DIR is too long a path");
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return csn_fail(err, -errno, STAGE,
 				"cannot make %s for the sandboxes' sockets: %m; set "

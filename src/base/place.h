@@ -9,11 +9,15 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
 enum { PLACE_NAME_MAX = 64 };
+
+/* Its path, as the environment says; whether it is there or not. 0, or -ENAMETOOLONG. */
+int place_path(char *ret_path, size_t size);
 
 /* The folder, made if it is missing; O_PATH descriptor or -errno with a sentence. */
 int place_open(struct csn_error *err);

@@ -94,6 +94,7 @@ int cli_load_policy(const struct cli_options *options, struct cli_policy *ret_po
 		.project = project->folder,
 		.home = project->home[0] ? project->home : NULL,
 		.run_root = project->run_root,
+		.place = project->place,
 		.policy_dir = ret_policy->folder,
 		.policy_is_trusted = ret_policy->is_trusted,
 		.policy_is_explicit = ret_policy->is_explicit,

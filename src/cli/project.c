@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/place.h"
 #include "base/str.h"
 
 /* The caller's home from /etc/passwd; NSS modules are not for a static program. */
@@ -161,9 +162,13 @@ int project_find(const char *run_dir, struct project *ret_project, struct csn_er
 		break;
 	} while (go_up(ret_project, path));
 	r = project_run_root(run_dir, ret_project->run_root, PATH_MAX, err);
-	if (r == 0)
-		resolve_nearest(ret_project->run_root);
-	return r;
+	if (r == 0 && place_path(ret_project->place, PATH_MAX) < 0)
+		r = csn_fail(err, -ENAMETOOLONG, "project", "$XDG_RUNTIME_DIR is too long a path");
+	if (r < 0)
+		return r;
+	resolve_nearest(ret_project->run_root);
+	resolve_nearest(ret_project->place);
+	return 0;
 }
 
 int policy_file_find(const struct project *project, char *ret_path, size_t size)

@@ -19,15 +19,16 @@
 
 #define POLICY_FILE_NAME PLAN_POLICY_NAME
 
-/* Absolute, real paths; of the run root, as much as exists. */
+/* Absolute, real paths; of the run root and the place of sockets, as much as exists. */
 struct project {
 	char cwd[PATH_MAX];
 	char folder[PATH_MAX]; /* nearest parent with .git or caisson.yaml below home, else cwd */
 	char home[PATH_MAX];   /* "" if there is none */
 	char run_root[PATH_MAX];
+	char place[PATH_MAX]; /* of the sockets of sandboxes that stay: base/place.h */
 };
 
-/* Fills all four; `run_dir` is --run-dir or NULL. */
+/* Fills all of them; `run_dir` is --run-dir or NULL. */
 int project_find(const char *run_dir, struct project *ret_project, struct csn_error *err);
 
 /* --run-dir, or $XDG_STATE_HOME/caisson/runs, or ~/.local/state/caisson/runs. */

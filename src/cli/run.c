@@ -111,6 +111,7 @@ static int execute(const struct cli *cli, const struct plan *plan, const char *c
 		.tty_fd = -1,
 		.run_root = cli->options.no_record ? NULL : policy->project.run_root,
 		.hidden_root = policy->project.run_root,
+		.hidden_place = policy->project.place,
 		.tags = cli->options.tags.items,
 	};
 	struct run_outcome outcome;

@@ -88,6 +88,7 @@ void up_setup(struct up *up, const struct up_wish *wish, struct stay_setup *ret_
 			 .tty_fd = -1,
 			 .run_root = wish->options->no_record ? NULL : policy->project.run_root,
 			 .hidden_root = policy->project.run_root,
+			 .hidden_place = policy->project.place,
 			 .home = policy->facts.home,
 			 .sandbox = up->name,
 			 .tags = wish->options->tags.items,

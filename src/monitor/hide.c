@@ -198,7 +198,7 @@ int hide_find(const struct plan *plan, struct arena *arena, const char *const **
 	struct stack *stack = calloc(1, sizeof *stack);
 	int r = 0;
 
-	walk.found = arena_array(arena, HIDE_MATCHES + 2, sizeof *walk.found);
+	walk.found = arena_array(arena, HIDE_MATCHES + 3, sizeof *walk.found);
 	if (!walk.found || !stack) {
 		free(stack);
 		return -ENOMEM;

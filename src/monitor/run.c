@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/place.h"
 #include "base/str.h"
 #include "monitor/agent_file.h"
 #include "monitor/env.h"
@@ -104,13 +105,22 @@ static int open_record(struct run *run)
 	return r;
 }
 
-static bool is_run_root_inside(const struct run *run)
+static bool is_inside(const struct run *run, const char *path)
 {
 	const char *workspace = run->plan->workspace.host;
 
-	return run->setup->hidden_root && workspace &&
-	       path_is_beneath(run->setup->hidden_root, workspace) &&
-	       !str_is(run->setup->hidden_root, workspace);
+	return path && workspace && path_is_beneath(path, workspace) && !str_is(path, workspace);
+}
+
+static int hide_path(struct run *run, const char *path)
+{
+	const char **hidden = (const char **)run->hidden;
+	size_t count = 0;
+
+	while (hidden[count])
+		count++;
+	hidden[count] = arena_text(&run->arena, path_tail(path, run->plan->workspace.host));
+	return hidden[count] ? 0 : -ENOMEM;
 }
 
 /* Records inside the workspace are hidden, from a run that keeps none too: a program that can write
@@ -118,16 +128,29 @@ static bool is_run_root_inside(const struct run *run)
  * the wall starts then, so that there is something to cover. */
 static int hide_run_root(struct run *run)
 {
-	const char **hidden = (const char **)run->hidden;
-	size_t count = 0;
+	int r = hide_path(run, run->setup->hidden_root);
 
-	if (!is_run_root_inside(run))
-		return 0;
-	while (hidden[count])
-		count++;
-	hidden[count] = arena_text(&run->arena,
-				   path_tail(run->setup->hidden_root, run->plan->workspace.host));
-	return hidden[count] ? open_record(run) : -ENOMEM;
+	return r < 0 ? r : open_record(run);
+}
+
+/* So are the sockets of sandboxes that stay: who connects there with the caller's id is believed to
+ * be him. The folder is made, or one made later would not be covered. */
+static int hide_place(struct run *run)
+{
+	_cleanup_fd_ int place = place_open(&run->error);
+
+	return place < 0 ? place : hide_path(run, run->setup->hidden_place);
+}
+
+static int hide_own(struct run *run)
+{
+	int r = 0;
+
+	if (is_inside(run, run->setup->hidden_place))
+		r = hide_place(run);
+	if (r >= 0 && is_inside(run, run->setup->hidden_root))
+		r = hide_run_root(run);
+	return r;
 }
 
 /* To the caller's own wall nothing is lent, and so nothing is looked for. */
@@ -140,7 +163,7 @@ static int find_hidden(struct run *run)
 	if (run->backend->is_callers)
 		return 0;
 	r = hide_find(run->plan, &run->arena, &run->hidden, &run->error);
-	return r < 0 ? r : hide_run_root(run);
+	return r < 0 ? r : hide_own(run);
 }
 
 static int prepare_view(struct run *run)

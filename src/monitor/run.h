@@ -27,6 +27,7 @@ struct run_setup {
 	int tty_fd;                    /* the caller's terminal when the command gets a pty; -1 */
 	const char *run_root;          /* NULL: no record */
 	const char *hidden_root;       /* the run root, with a record or without: never lent */
+	const char *hidden_place;      /* of the sockets of sandboxes that stay: never lent */
 	const char *home;              /* the caller's home, real, or NULL: never lent */
 	const char *sandbox;           /* the name of one that stays; NULL */
 	const char *const *tags;       /* NULL-terminated, may be NULL */

@@ -348,6 +348,9 @@ const char *stay_differs(const struct stay *stay, const struct stay_setup *setup
 		{ "workspace, which holds the run root",
 		  !b->workspace.host ||
 			  !path_is_beneath(setup->run.hidden_root, b->workspace.host) },
+		{ "workspace, which holds the sockets of sandboxes",
+		  !b->workspace.host || !setup->run.hidden_place ||
+			  !path_is_beneath(setup->run.hidden_place, b->workspace.host) },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)

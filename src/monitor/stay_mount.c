@@ -178,7 +178,8 @@ static int decide(const struct run *run, const struct plan_mount *mount, int sou
 		  struct csn_error *err)
 {
 	const struct policy_facts facts = { .home = run->setup->home,
-					    .run_root = run->setup->hidden_root };
+					    .run_root = run->setup->hidden_root,
+					    .place = run->setup->hidden_place };
 	int r;
 
 	if (run->plan->mount_count >= run->setup->plan->mount_count + STAY_MOUNTS)

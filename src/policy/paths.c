@@ -129,6 +129,8 @@ static const char *host_flaw(const struct policy_facts *facts, const char *host)
 		return "is a socket of a privileged service";
 	if (facts->run_root && path_is_beneath(host, facts->run_root))
 		return "lies in the run root, among the records of other runs";
+	if (facts->place && path_is_beneath(host, facts->place))
+		return "lies among the sockets of sandboxes that stay";
 	return NULL;
 }
 
@@ -151,6 +153,9 @@ const char *decide_mount_flaw(const struct policy_facts *facts, const struct pla
 
 	if (!flaw && facts->run_root && path_is_beneath(facts->run_root, mount->host))
 		flaw = "contains the run root, with the records of other runs";
+	/* Who connects there as the caller is believed to be him: `down`, `exec`, `mount`. */
+	if (!flaw && facts->place && path_is_beneath(facts->place, mount->host))
+		flaw = "contains the sockets of sandboxes that stay";
 	/* What may not be mounted over inside is what may not be written outside. */
 	if (!flaw && mount->access == ACCESS_RW && !text_is_inside(mount->host))
 		flaw = "is part of the system; mount it ro";

@@ -90,6 +90,7 @@ struct policy_facts {
 	bool policy_is_explicit; /* given by --policy */
 	/* Asks the machine about an absolute path; 0 or -errno. NULL: every path is real. */
 	int (*resolve)(const char *path, struct policy_real *ret_real);
+	const char *place; /* absolute: of the sockets of sandboxes that stay, or NULL */
 };
 
 /*
@@ -112,10 +113,10 @@ int policy_remarks(const struct policy *policy, struct buf *ret_text);
 
 /*
  * May a running sandbox be lent this too? `mount` is as it is on the host, links followed, and
- * normalized inside; of the facts only `home` and `run_root` are asked. What the plan hides or
- * protects in its workspace is not lent by another way. Where the source lies in the workspace,
- * files that match what it hides are the caller's to look for. 0, or -EPERM, -EINVAL, -EBUSY with a
- * sentence.
+ * normalized inside; of the facts only `home`, `run_root` and `place` are asked. What the plan
+ * hides or protects in its workspace is not lent by another way. Where the source lies in the
+ * workspace, files that match what it hides are the caller's to look for. 0, or -EPERM, -EINVAL,
+ * -EBUSY with a sentence.
  */
 int policy_may_lend(const struct plan *plan, const struct policy_facts *facts,
 		    const struct plan_mount *mount, struct csn_error *err);

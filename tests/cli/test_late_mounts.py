@@ -325,3 +325,32 @@ def test_nothing_is_left_of_it(lender):
     lender.stay.down()
     skeletons = list(lender.box.runs.glob(".roots/*/tree"))
     assert skeletons and all(not list((tree / "mnt").iterdir()) for tree in skeletons)
+
+
+def test_the_sockets_of_sandboxes_are_never_lent(lender):
+    """Whoever connects there as the caller is believed to be him: a command inside could lend itself more."""
+    box, runtime = lender.box, lender.stay.runtime
+    lender.up(roots=[box.base])
+    for host, word in ((runtime / "caisson", "lies among the sockets"), (runtime, "contains the sockets"),
+                       (runtime / "caisson" / "t.lock", "lies among the sockets")):
+        for mode in (None, "rw"):
+            reason, text = lender.refused(host, "/mnt/rw/x", mode)
+            assert reason == "eperm" and word in text, text
+    done = lender.stay.up("-m", f"{runtime}:/mnt/run", name="other")
+    assert done.returncode == 125 and "contains the sockets of sandboxes that stay" in done.stderr, done
+    done = lender.stay.up("-w", str(runtime / "caisson"), name="other")
+    assert done.returncode == 125 and "lies among the sockets of sandboxes that stay" in done.stderr, done
+
+
+@pytest.mark.parametrize("backend", ["process", "landlock"])
+def test_a_workspace_does_not_show_them(stay, backend):
+    """A user without XDG_RUNTIME_DIR has them beneath /tmp, where workspaces are too."""
+    inside = stay.box.ws / "runtime"
+    inside.mkdir(mode=0o700)
+    stay.runtime = inside
+    stay.started(policy=f"version: 1\ntier: auto\nbackend: {backend}\nworkspace: {{path: {stay.box.ws}, mode: rw}}\n")
+    told = stay.client().sh("cat runtime/caisson/t.lock && echo read; python3 -c \"import socket as s\n"
+                            "s.socket(s.AF_UNIX).connect('runtime/caisson/t.sock'); print('connected')\"")
+    assert told["exit_code"] and not told["out"], told
+    if backend == "process":  # landlock denies, and cannot cover
+        assert stay.client().sh("ls -A runtime/caisson")["out"] == b""
