@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "agent/resolve.h"
+#include "agent/spare.h"
 #include "base/buf.h"
 #include "wire/emit.h"
 #include "wire/term.h"
@@ -70,7 +71,8 @@ struct agent {
 	struct exec *ended[AGENT_ENDED]; /* the oldest first */
 	unsigned ended_count;
 	uint64_t exec_id; /* of the last exec */
-	bool has_news;    /* of detached commands, for those who follow them */
+	struct spare spare;
+	bool has_news; /* of detached commands, for those who follow them */
 	struct job *jobs[AGENT_CALLS];
 	uint64_t job_order; /* of the next job */
 	struct search *searches[AGENT_SEARCHES];

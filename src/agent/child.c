@@ -24,6 +24,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/spare.h"
+#include "agent/spare_message.h"
 #include "os/agent_fds.h"
 #include "os/filter.h"
 #include "os/landlock.h"
@@ -54,17 +56,28 @@ static int own_session(struct child *child)
 		return -errno;
 	if (getppid() != child->parent) /* it died before the line above: one pid namespace */
 		return -ECHILD;
-	if (child->tty_fd >= 0 && ioctl(child->tty_fd, TIOCSCTTY, 0) < 0)
-		return -errno;
 	return 0;
 }
 
 static int connect_fds(struct child *child)
 {
+	if (child->tty_fd >= 0 && ioctl(child->tty_fd, TIOCSCTTY, 0) < 0)
+		return -errno;
 	for (int i = 0; i < 3; i++)
 		if (dup2(child->fds[i], i) < 0)
 			return -errno;
 	return 0;
+}
+
+/* Its streams until now were /dev/null: a listener or a pipe must not take their places. */
+static int take_command(struct child *child)
+{
+	int r;
+
+	if (child->command_fd <= 0)
+		return 0;
+	r = spare_receive(child);
+	return r < 0 ? r : connect_fds(child);
 }
 
 static int enter_groups(struct child *child)
@@ -147,14 +160,17 @@ static int announce(struct child *child)
 	return 0;
 }
 
+/* What comes after the filter must be a call that every profile lets through unseen: a watched one
+ * would wait for a monitor that does not have the listener yet. */
 /* clang-format off */
 const struct child_step child_steps[] = {
 	{ "session",  own_session,   "signals to the tree and the terminal are its own" },
-	{ "streams",  connect_fds,   "the program's 0, 1 and 2" },
-	{ "groups",   enter_groups,  "limits hold before the first byte of the program" },
-	{ "cwd",      go_to_cwd,     "resolved inside the wall" },
+	{ "streams",  connect_fds,   "the program's 0, 1 and 2, and its terminal" },
 	{ "scope",    cut_scope,     "no signal and no descriptor of the agent's is in reach" },
 	{ "filter",   load_filter,   "its listener still needs a descriptor" },
+	{ "command",  take_command,  "what it runs, where it was forked before anybody knew" },
+	{ "groups",   enter_groups,  "limits hold before the first byte of the program" },
+	{ "cwd",      go_to_cwd,     "resolved inside the wall" },
 	{ "dumpable", allow_monitor, "not before: other commands may have its rights, and no more now" },
 	{ "listener", announce,      "the monitor fetches it; nothing is executed before" },
 	{ "limits",   set_limits,    "last: of descriptors; only execve follows" },
@@ -223,8 +239,10 @@ _Noreturn void child_run(struct child *child)
 {
 	struct child_failure failure = { 0 };
 	const struct child_step *step = child_steps;
+	struct spare_room room; /* untouched, so it costs nothing, where nothing comes */
 	int r = 0;
 
+	child->room = &room;
 	for (; step->name; step++) {
 		r = step->run(child);
 		if (r < 0)

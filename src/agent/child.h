@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct spare_room;
+
 /* What the parent reads when the program could not be executed. */
 struct child_failure {
 	int error;
@@ -23,12 +25,15 @@ struct child {
 	int fds[3];            /* stdin, stdout, stderr */
 	int tty_fd;            /* slave, becomes the controlling terminal; -1: none */
 	int failure_fd;
-	int listeners_fd;    /* -1: no listener */
-	int listener;        /* set by the filter's step */
-	int64_t ref;         /* of the call whose listener it is */
-	int enter_fd;        /* first of AGENT_FD_ENTER_COUNT control group files, -1: none */
-	pid_t parent;        /* the agent: a command does not begin without it */
-	uint64_t open_files; /* RLIMIT_NOFILE, 0: as it is */
+	int listeners_fd; /* -1: no listener */
+	int listener;     /* set by the filter's step */
+	int64_t ref;      /* of the call whose listener it is */
+	int enter_fd;     /* first of AGENT_FD_ENTER_COUNT control group files, -1: none */
+	int command_fd; /* of one that was forked ahead: what it runs comes here (spare.h); 0: none
+			 */
+	struct spare_room *room; /* for it; set by child_run() */
+	pid_t parent;            /* the agent: a command does not begin without it */
+	uint64_t open_files;     /* RLIMIT_NOFILE, 0: as it is */
 	int landlock_abi;
 	const char *profile;
 };

@@ -313,9 +313,11 @@ void exec_end(struct agent *agent, struct exec *exec)
  * what is. */
 static bool kill_orphans(const struct agent *agent)
 {
-	pid_t spared[AGENT_CALLS + AGENT_SEARCHES + 1];
+	pid_t spared[AGENT_CALLS + AGENT_SEARCHES + 2];
 	size_t count = search_pids(agent, spared);
 
+	if (agent->spare.keeper > 0)
+		spared[count++] = agent->spare.keeper;
 	for (int i = 0; i < AGENT_CALLS; i++) {
 		if (agent->execs[i] && agent->execs[i]->is_last)
 			return false;
@@ -392,6 +394,7 @@ static void answer_detached(struct agent *agent, struct exec *exec)
 
 static void end(struct agent *agent, struct exec *exec)
 {
+	agent->spare.is_wanted = !exec->is_last;
 	answer_detached(agent, exec);
 	if (exec->is_answered) {
 		exec_tell_end(agent, exec);

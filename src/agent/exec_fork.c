@@ -151,7 +151,9 @@ static int fork_child(struct agent *agent, struct exec *exec, const struct comma
 	};
 
 	if (!command->is_last)
-		return fork_keeper(exec, &child);
+		return spare_use(agent, &child, &exec->keeper, &exec->keeper_fd)
+			       ? 0
+			       : fork_keeper(exec, &child);
 	fork_last(exec, &child);
 	return exec->pid < 0 ? -errno : 0;
 }

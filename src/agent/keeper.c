@@ -79,11 +79,16 @@ static void keep_only(int *fds, size_t count)
 /* What the command's process will ask for; the streams of the agent are not among it. */
 static void keep_for_child(const struct keeper *keeper, const struct child *child)
 {
-	int fds[KEPT] = {
-		keeper->fd,    keeper->signal_fd, child->fds[0],     child->fds[1],
-		child->fds[2], child->tty_fd,     child->failure_fd, child->listeners_fd
-	};
-	size_t count = 8;
+	int fds[KEPT] = { keeper->fd,
+			  keeper->signal_fd,
+			  child->fds[0],
+			  child->fds[1],
+			  child->fds[2],
+			  child->tty_fd,
+			  child->failure_fd,
+			  child->listeners_fd,
+			  child->command_fd > 0 ? child->command_fd : -1 };
+	size_t count = 9;
 
 	for (int i = 0; child->enter_fd >= 0 && i < AGENT_FD_ENTER_COUNT; i++)
 		fds[count++] = child->enter_fd + i;

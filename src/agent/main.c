@@ -159,7 +159,8 @@ static void reap(struct agent *agent)
 	while (read(agent->signal_fd, &info, sizeof info) > 0)
 		;
 	while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED, &usage)) > 0)
-		if (!exec_child(agent, pid, status, &usage) && !WIFSTOPPED(status))
+		if (!exec_child(agent, pid, status, &usage) && !spare_child(agent, pid, status) &&
+		    !WIFSTOPPED(status))
 			search_reaped(agent, pid, status);
 }
 
@@ -194,17 +195,21 @@ static int loop(struct agent *agent)
 		uint64_t now_ms = clock_now_ms();
 		int wait_ms = exec_finish(agent, now_ms), search_ms = search_finish(agent, now_ms);
 		int news_ms = commands_wake(agent, now_ms);
+		bool is_spare_due;
 		int n;
 
 		wait_ms = sooner(wait_ms, sooner(search_ms, news_ms));
 		if (!agent->is_stopping && jobs_step(agent))
 			wait_ms = 0;
+		is_spare_due = spare_is_due(agent);
 		r = flush(agent);
 		if (agent->is_broken)
 			r = -EPIPE;
 		if (r < 0 || (agent->is_stopping && buf_size(&agent->out) == 0))
 			break;
-		n = epoll_wait(agent->epoll_fd, events, EVENTS, wait_ms);
+		n = epoll_wait(agent->epoll_fd, events, EVENTS, is_spare_due ? 0 : wait_ms);
+		if (n == 0 && is_spare_due)
+			spare_fork(agent);
 		for (int i = 0; i < n && r >= 0; i++)
 			r = dispatch(agent, &events[i]);
 		if (r < 0)
@@ -226,6 +231,7 @@ static int setup(struct agent *agent)
 		return r;
 	agent->is_pid_1 = getpid() == 1;
 	agent->landlock_abi = landlock_abi();
+	spare_init(&agent->spare);
 	buf_init(&agent->in, FRAME_MAX + READ_SIZE);
 	buf_init(&agent->out, AGENT_OUT_MAX);
 	if (!agent->is_pid_1 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)

@@ -343,7 +343,11 @@ static int save_groups(struct notify *notify)
 static int open_all(struct notify *notify)
 {
 	struct epoll_event readable = { .events = EPOLLIN };
+	__u64 nobody = 0;
 
+	/* A number that was announced wrongly would be polled, and never be of use: a busy loop. */
+	if (ioctl(notify->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &nobody) < 0 && errno != ENOENT)
+		return -errno;
 	notify->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	notify->wakes = epoll_create1(EPOLL_CLOEXEC);
 	if (notify->timer < 0 || notify->wakes < 0 ||

@@ -1,4 +1,5 @@
 """Several commands at once, each with a keeper of its own; detached ones; what is left of a tree."""
+import hashlib
 import os
 import pathlib
 import signal
@@ -8,8 +9,8 @@ import time
 import pytest
 from etf import Atom
 from speaker import WHO, Failed, WINDOW, fails
-from trees import (ENDS, ENV, STAYS, STORM, argv, children, descendants, detach, is_alive, keeper_of, one, text,
-                   until)
+from trees import (ENDS, ENV, STAYS, STORM, argv, children, descendants, detach, is_alive, keeper_of, one, spare_of,
+                   text, until)
 
 
 @pytest.fixture(params=[who for who in WHO if who != "steps"])
@@ -535,3 +536,85 @@ def test_many_that_write_much(agent):
         assert agent.call("wait", tag=f"t{i}", text=b"over")["reached"]
     kept = [len(agent.call("logs", tag=f"t{i}")["data"]) for i in range(20)]
     assert min(kept[:16]) > 900 << 10 and 200 << 10 < min(kept[16:]) and max(kept[16:]) <= 256 << 10, kept
+
+
+# ---- the pair that is forked ahead ---------------------------------------------------------------
+
+def spare(agent):
+    """One that waits, after a first command."""
+    assert agent.end(text(agent, "true"))["exit_code"] == 0
+    until(lambda: spare_of(agent))
+    return spare_of(agent)
+
+
+def test_a_spare_runs_the_next_command(agent, ws):
+    (ws / "sub").mkdir()
+    (ws / "sub").chmod(0o755)
+    keeper, leader = spare(agent)
+    pid = detach(agent, "echo $$ $PPID; pwd; exec sleep 1000", "x", cwd="sub")
+    assert (pid, keeper_of(agent, pid)) == (leader, keeper)
+    until(lambda: one(agent, "x")["bytes"] > 0)
+    until(lambda: spare_of(agent) is None)  # another one is forked when this one has ended
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_killed_spare_is_not_missed(agent, which):
+    victim = spare(agent)[which]
+    os.kill(victim, signal.SIGKILL)
+    until(lambda: not is_alive(victim))
+    assert [agent.end(text(agent, f"exit {n}"))["exit_code"] for n in range(4)] == [0, 1, 2, 3]
+
+
+def test_a_stopped_spare_goes_on(agent):
+    os.kill(spare(agent)[0], signal.SIGSTOP)
+    assert [agent.end(text(agent, f"exit {n}"))["exit_code"] for n in range(4)] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("count, size", [(1, 40 << 10), (1, 60 << 10), (1010, 3), (1030, 3), (9, 100 << 10)])
+def test_what_a_spare_is_told_is_whole(agent, count, size):
+    """Small calls are told to the one that waits, larger ones fork; both run the same."""
+    spare(agent)
+    words = [bytes([65 + n % 26]) * size for n in range(count)]
+    script = "import hashlib,sys,os; print(hashlib.sha256(repr(sys.argv[1:]).encode()).hexdigest(), os.environ['A'])"
+    ref = agent.begin("exec", argv=["/usr/bin/python3", "-c", script, *words], env=ENV | {b"A": b"b" * 10})
+    end = agent.end(ref)
+    expected = hashlib.sha256(repr([w.decode() for w in words]).encode()).hexdigest()
+    assert end["data"] == f"{expected} bbbbbbbbbb\n".encode()
+
+
+def test_a_spare_has_nothing_of_another_call(agent):
+    """Input of the first ends though a pair was forked while it was open."""
+    first = text(agent, "cat; echo end", stdin=True)
+    spare(agent)
+    agent.send("data", first, Atom("stdin"), Atom("eof"))
+    assert agent.end(first)["data"] == b"end\n"
+
+
+def test_streams_of_a_spare_are_the_calls(agent):
+    spare(agent)
+    ref = text(agent, "exec 2>&1; cat; echo err >&2; ls /proc/self/fd", stdin=True)
+    agent.send("data", ref, Atom("stdin"), b"in\n")
+    agent.send("data", ref, Atom("stdin"), Atom("eof"))
+    end = agent.end(ref)
+    assert sorted(end["data"].split()) == sorted([b"in", b"err", b"0", b"1", b"2", b"3"])
+
+
+def test_a_spare_gets_a_terminal(agent, ws):
+    spare(agent)
+    ref = text(agent, "stty size > size; test -t 2; echo $? >> size", tty=True, rows=33, cols=77)
+    assert agent.end(ref)["exit_code"] == 0 and (ws / "size").read_text() == "33 77\n0\n"
+
+
+def test_a_failed_step_of_a_spare_is_named(agent):
+    spare(agent)
+    reply = agent.end(text(agent, "true", cwd="nowhere"))
+    assert (reply["error"], reply["stage"], reply["exit_code"]) == ("enoent", b"cwd", None)
+    spare(agent)
+    assert agent.end(argv(agent, "no-such-program"))["stage"] == b"exec"
+    assert agent.end(text(agent, "exit 3"))["exit_code"] == 3
+
+
+def test_spares_end_with_the_agent(agent):
+    pair = spare(agent)
+    agent.process.kill()
+    until(lambda: not any(is_alive(pid) for pid in pair))

@@ -32,8 +32,25 @@ def detach(agent, command, tag, **more):
     return reply["pid"]
 
 
-def children(pid):
+def all_children(pid):
     return [int(n) for n in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def name_of(pid):
+    return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def is_spare(pid):
+    """A keeper whose leader waits for the next call."""
+    try:
+        return name_of(pid) == "caisson-agent" and "caisson-spare" in map(name_of, all_children(pid))
+    except FileNotFoundError:
+        return False
+
+
+def children(pid):
+    """Without the pair that is forked ahead for the next call."""
+    return [child for child in all_children(pid) if not is_spare(child)]
 
 
 def descendants(pid):
@@ -64,6 +81,18 @@ def one(agent, tag):
     found = [c for c in agent.call("ps")["commands"] if c.get("tag") == tag.encode()]
     assert len(found) == 1, found
     return found[0]
+
+
+def spare_of(agent):
+    """(keeper, leader) of the pair that waits for the next call, or None."""
+    for keeper in all_children(agent.process.pid):
+        try:
+            leaders = [child for child in all_children(keeper) if name_of(child) == "caisson-spare"]
+        except FileNotFoundError:  # one that has just ended
+            continue
+        if leaders:
+            return keeper, leaders[0]
+    return None
 
 
 def keeper_of(agent, pid):

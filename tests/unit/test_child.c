@@ -17,9 +17,10 @@ static void order(void)
 	static const struct {
 		const char *first, *then;
 	} pairs[] = {
-		{ "session", "filter" }, { "groups", "filter" },     { "scope", "filter" },
-		{ "cwd", "filter" },     { "streams", "filter" },    { "filter", "dumpable" },
-		{ "groups", "cwd" },     { "dumpable", "listener" },
+		{ "session", "filter" }, { "scope", "filter" },      { "streams", "filter" },
+		{ "filter", "command" }, { "command", "groups" },    { "command", "cwd" },
+		{ "groups", "cwd" },     { "filter", "dumpable" },   { "command", "dumpable" },
+		{ "cwd", "listener" },   { "dumpable", "listener" },
 	};
 	int count = 0;
 
