@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			__builtin_trap();
 	}
 	if (frame_decode(&arena, (struct term_input){ data + 1, size - 1 },
-			 data[0] & 1 ? FROM_AGENT : FROM_MONITOR, &term, NULL) == FRAME_CALL &&
+			 data[0] & 1 ? FROM_AGENT : FROM_PORT_CLIENT, &term, NULL) == FRAME_CALL &&
 	    (verb = frame_find_verb(&term.items[2])))
 		frame_check_map(verb->args, &term.items[3], NULL);
 	return 0;

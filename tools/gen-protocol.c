@@ -143,7 +143,7 @@ static void put_keys(struct buf *page, const char *title, const struct frame_key
 
 static void put_messages(struct buf *page, const char *title, enum frame_side side)
 {
-	put(page, "## %s\n\n| message | at most | meaning |\n| --- | --- | --- |\n", title);
+	put(page, "%s\n\n| message | at most | meaning |\n| --- | --- | --- |\n", title);
 	for (size_t i = 0; i < frame_message_count; i++) {
 		const struct frame_message *m = &frame_messages[i];
 		if (m->side != side)
@@ -188,6 +188,18 @@ static const char client[] =
 	"and these. Its `exec` answers\nwith an account. `bye` carries `code`, `stage` and `text`, "
 	"all texts, when the sandbox ends\nfor a reason.\n\n";
 
+static const char port[] =
+	"## caisson port\n\n`caisson port` speaks frames on its standard input and output, so that "
+	"an Erlang port with\n`[:binary, packet: 4]` or any program with a child can have a "
+	"sandbox. `open` makes it; the process is\nthen the monitor of that sandbox, and its "
+	"client is who holds the other ends. He hears no `ready`:\nwhat it says is in the reply to "
+	"`open`. What fails of an `open` is told as `failed`, its Detail a stage,\na colon and a "
+	"sentence. `close`, `stop` or the end of standard input ends the sandbox; the program "
+	"ends\nwhen nothing of it is left, with status 0. A sandbox that ends otherwise says "
+	"`bye`, "
+	"and what is\nmalformed or out of turn `{failed, 0, invalid, Detail}` and then `bye`; the "
+	"status is 125.\nWhat the program says to people goes to standard error.\n\n";
+
 static const char paths[] =
 	"Paths are resolved inside the wall when the call is carried out, beneath a descriptor; "
 	"nothing\n"
@@ -220,8 +232,8 @@ static void put_page(struct buf *page)
 	    "\n`Ref` is a non-negative integer that the monitor chooses, new for each call. Of its "
 	    "data\n%d bytes may be under way at first, each way; `window` adds to that.\n\n",
 	    FRAME_WINDOW);
-	put_messages(page, "To the agent", FROM_MONITOR);
-	put_messages(page, "From the agent", FROM_AGENT);
+	put_messages(page, "## To the agent", FROM_MONITOR);
+	put_messages(page, "## From the agent", FROM_AGENT);
 	put_keys(page, "The map of `fact`", frame_ended);
 	put(page,
 	    "## Verbs\n\nThe map of `call`, and the map of its `reply`. An agent may know fewer "
@@ -232,6 +244,11 @@ static void put_page(struct buf *page)
 	put(page, "%s", client);
 	put_keys(page, "The map of `fact`: a violation, while a call runs", frame_violation);
 	put_verbs(page, frame_client_verbs, frame_client_verb_count);
+	put(page, "%s", port);
+	put_messages(page, "### To caisson port", FROM_OPENER);
+	put_keys(page, "The map of `open`", frame_open);
+	put_keys(page, "The reply to `open`", frame_opened);
+	put_keys(page, "The reply to `close`", frame_closed);
 	page->end--; /* the last blank line */
 }
 

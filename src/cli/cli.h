@@ -215,6 +215,7 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
 int cli_run(struct cli *cli);
 int cli_up(struct cli *cli);
 int cli_monitor(struct cli *cli);
+int cli_port(struct cli *cli);
 int cli_exec(struct cli *cli);
 int cli_shell(struct cli *cli);
 int cli_cp(struct cli *cli);

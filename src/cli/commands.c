@@ -550,6 +550,16 @@ const struct cli_command cli_commands[] = {
 	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
 	  .starts_sandbox = true,
 	  .run = cli_monitor },
+	{ .name = "port",
+	  .usage = "",
+	  .summary = "be a sandbox on standard input and output, for Erlang and everybody else",
+	  .text = "Speaks frames, as docs/protocol.md says: {open, Ref, Map} makes a sandbox, "
+		  "calls "
+		  "go to it, {close, Ref} ends it, and so does the end of standard input. "
+		  "Erlang: Port.open({:spawn_executable, caisson}, [:binary, packet: 4, args: "
+		  "[\"port\"]]).",
+	  .starts_sandbox = true,
+	  .run = cli_port },
 #endif
 	{ .name = "why",
 	  .usage = "[RUN]",

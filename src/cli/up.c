@@ -96,9 +96,21 @@ void up_setup(struct up *up, const struct up_wish *wish, struct stay_setup *ret_
 			 .wall_fd = up->wall },
 		.listen_fd = up->listener,
 		.owner_fd = up->owner,
+		.port = up->port,
 		.tell = tell,
 		.data = up,
 	};
+}
+
+/* Somebody asked for it, or it came by itself. */
+static void note_end(struct up *up, const struct run_outcome *outcome)
+{
+	const char *reason = "lost";
+
+	json_unpack(outcome->result, "{s:{s:s}}", "termination", "reason", &reason);
+	up->end = outcome->error;
+	if (!up->end.code && !str_is(reason, "cancelled"))
+		csn_fail(&up->end, -EPIPE, "monitor", "the sandbox ended by itself: %s", reason);
 }
 
 static int stay(struct up *up, const struct plan *plan, const struct cli_policy *policy,
@@ -111,6 +123,7 @@ static int stay(struct up *up, const struct plan *plan, const struct cli_policy 
 	up_setup(up, &(struct up_wish){ plan, policy, options }, &setup);
 	up_raise_files();
 	r = stay_execute(&setup, &outcome);
+	note_end(up, &outcome);
 	run_outcome_done(&outcome);
 	return r;
 }
@@ -362,6 +375,11 @@ static int become(struct up *up, const struct plan *plan, const struct cli_polic
 	return r < 0 ? csn_fail(err, r, "monitor", "out of memory") : 0;
 }
 
+int up_become(struct cli *cli, struct up *up, struct csn_error *err)
+{
+	return open_up(cli, up, become, err);
+}
+
 /* A socket that was passed to us. 0 and its number, or a negative errno. */
 static int take_socket(const char *text, int *ret_fd)
 {
@@ -390,7 +408,7 @@ int cli_monitor(struct cli *cli)
 			 "passes them");
 		return cli_misuse(cli, &err);
 	}
-	if (open_up(cli, &up, become, &err) < 0)
+	if (up_become(cli, &up, &err) < 0)
 		return cli_fail(cli, &err);
 	return CLI_OK;
 }

@@ -12,13 +12,15 @@ struct up {
 	int place;
 	int lock;
 	int listener;
-	int owner;              /* a stream whose end is the sandbox's, -1 */
-	int wall;               /* a stream on which the owner is the wall too; 0: none */
-	int told;               /* where the parent waits for a struct csn_error, -1 */
-	const char *layer_from; /* see monitor/run.h; NULL */
+	int owner;                    /* a stream whose end is the sandbox's, -1 */
+	const struct stay_port *port; /* how the owner speaks; NULL: as libcaisson */
+	int wall;                     /* a stream on which the owner is the wall too; 0: none */
+	int told;                     /* where the parent waits for a struct csn_error, -1 */
+	const char *layer_from;       /* see monitor/run.h; NULL */
 	/* Is told first: code 0, or why there is no sandbox. NULL: nobody else. */
 	void (*answer)(struct up *up, const struct csn_error *err);
 	struct csn_error error; /* why there is no sandbox, code 0: there is one */
+	struct csn_error end;   /* why one that was up ended, code 0: it was asked to */
 };
 
 #define UP_NONE                                                                  \
@@ -45,6 +47,10 @@ void up_raise_files(void);
 
 /* Waits for the error that a child writes. 0, or a negative errno with its sentence. */
 int up_await(int fd, struct csn_error *ret_err);
+
+/* This process is the monitor of a sandbox as the flags say, until that ends. 0: it was up; or
+ * -errno with a sentence. */
+int up_become(struct cli *cli, struct up *up, struct csn_error *err);
 
 /* Starts one of this name as the flags say; `layer_from` is what its copy-on-write workspace begins
  * with (monitor/run.h), or NULL. 0 when it is up, or -errno with a sentence. */

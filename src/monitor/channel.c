@@ -14,7 +14,7 @@ enum { READ_SIZE = 256 << 10, OUT_MAX = 32 << 20, FRAME_QUOTA = 64 << 20 };
 
 void channel_init(struct channel *channel, int fd)
 {
-	*channel = (struct channel){ .fd = fd, .side = FROM_AGENT };
+	*channel = (struct channel){ .fd = fd, .out_fd = -1, .side = FROM_AGENT };
 	buf_init(&channel->in, FRAME_MAX + READ_SIZE);
 	buf_init(&channel->out, OUT_MAX);
 }
@@ -36,13 +36,18 @@ int channel_send(struct channel *channel, struct emit *emit)
 	return emit_end(emit);
 }
 
+static int out_of(const struct channel *channel)
+{
+	return channel->out_fd >= 0 ? channel->out_fd : channel->fd;
+}
+
 /* Of what is queued and then `data`: how many bytes of `data` the stream took. */
 static size_t write_both(struct channel *channel, const void *data, size_t size)
 {
 	size_t queued = buf_size(&channel->out);
 	struct iovec parts[] = { { buf_at(&channel->out), queued },
 				 { (void *)(uintptr_t)data, size } };
-	ssize_t n = writev(channel->fd, parts, 2);
+	ssize_t n = writev(out_of(channel), parts, 2);
 
 	if (n < 0) /* not now, or never: channel_flush() finds out */
 		return 0;
@@ -76,7 +81,7 @@ bool channel_wants_out(const struct channel *channel)
 int channel_flush(struct channel *channel)
 {
 	while (channel_wants_out(channel)) {
-		ssize_t n = write(channel->fd, buf_at(&channel->out), buf_size(&channel->out));
+		ssize_t n = write(out_of(channel), buf_at(&channel->out), buf_size(&channel->out));
 
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -14,7 +14,8 @@
 #include "wire/term.h"
 
 struct channel {
-	int fd; /* borrowed from the wall */
+	int fd;     /* borrowed from the wall */
+	int out_fd; /* where frames to the other side go, borrowed; -1: to `fd` */
 	enum frame_side
 		side; /* of who talks to us; FROM_AGENT unless changed after channel_init() */
 	struct buf in;

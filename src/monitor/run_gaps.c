@@ -217,20 +217,21 @@ static bool has_variable(const struct run *run, const char *start)
 	return false;
 }
 
-static json_t *no_effect(const struct run *run)
+/* One that stays has calls, and time between them. */
+static bool is_carried_out(const struct run *run, const struct plan_gap *gap)
+{
+	return !run->setup->argv && !run->setup->text && str_is(gap->key, "limits.idle");
+}
+
+json_t *run_no_effect(const struct run *run)
 {
 	json_t *list = json_array();
 	const struct plan_gap *gap;
 	size_t at = 0;
 
 	while ((gap = plan_gap_next(run->plan, &at)))
-		if (!gap->is_refused)
+		if (!gap->is_refused && !is_carried_out(run, gap))
 			add_gap(list, gap->key, gap->why);
-	if (run->plan->observe_reads && run->is_executing && why_no_attempts(run))
-		add_gap(list, "observe", why_no_attempts(run));
-	if (run->plan->network == NETWORK_LOOPBACK && run->is_executing && run->backend->has_view &&
-	    !run->has_listener)
-		add_gap(list, "network.mode", "connect is refused where its address is not seen");
 	if (run->plan->git_identity && run->env && !has_variable(run, "GIT_AUTHOR_EMAIL="))
 		add_gap(list, "env.git_identity",
 			"git's configuration names no address for you: git config --global "
@@ -242,8 +243,21 @@ static json_t *no_effect(const struct run *run)
 	return list;
 }
 
+/* The same, and what could not be known before a command ran. */
+static json_t *no_effect(const struct run *run)
+{
+	json_t *list = run_no_effect(run);
+
+	if (run->plan->observe_reads && run->is_executing && why_no_attempts(run))
+		add_gap(list, "observe", why_no_attempts(run));
+	if (run->plan->network == NETWORK_LOOPBACK && run->is_executing && run->backend->has_view &&
+	    !run->has_listener)
+		add_gap(list, "network.mode", "connect is refused where its address is not seen");
+	return list;
+}
+
 /* Names that could not be covered; all of them where the wall covers none. */
-static json_t *not_protected(const struct run *run)
+json_t *run_not_protected(const struct run *run)
 {
 	const struct plan_workspace *workspace = &run->plan->workspace;
 	const char *const *names = run->protect.not_enforced;
@@ -332,5 +346,5 @@ void run_gaps(const struct run *run, json_t *result)
 		json_object_set_new(result, "hidden", json_array());
 	put_observed(run, result);
 	json_object_set_new(result, "no_effect", no_effect(run));
-	json_object_set_new(result, "protect_not_enforced", not_protected(run));
+	json_object_set_new(result, "protect_not_enforced", run_not_protected(run));
 }

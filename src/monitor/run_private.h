@@ -230,6 +230,10 @@ void run_log_end(struct run *run);
  * that has its `limits` and `hidden`, and corrects there what nothing holds. */
 void run_gaps(const struct run *run, json_t *result);
 
+/* What is known of that when the wall stands: a list of {key, why}, and one of names. */
+json_t *run_no_effect(const struct run *run);
+json_t *run_not_protected(const struct run *run);
+
 /* No wall could be chosen, as run->error says: where strict was asked for that is a fact. */
 void run_note_strict(struct run *run);
 

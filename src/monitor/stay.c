@@ -28,7 +28,9 @@ void stay_up(struct stay *stay)
 	limits_watch(&run->limits, run->wall.pid, run->scratch_dir[0] ? run->scratch_dir : NULL);
 	run_log_lockdown(run);
 	stay->heard_ms = clock_now_ms();
-	if (stay->setup->owner_fd >= 0)
+	if (stay->setup->port)
+		stay_port_open(stay);
+	else if (stay->setup->owner_fd >= 0)
 		stay_client_add(stay, stay->setup->owner_fd)->is_owner = true;
 	stay->setup->tell(stay->setup->data, &fine);
 }
@@ -271,10 +273,10 @@ static int live(struct stay *stay, int started, struct run_outcome *ret_outcome)
 	r = run_account(&stay->run, ret_outcome);
 	if (!stay->is_up) {
 		setup->tell(setup->data, &ret_outcome->error);
-		if (setup->owner_fd >= 0) /* to be told why */
+		if (setup->owner_fd >= 0 && !setup->port) /* to be told why */
 			stay_client_add(stay, setup->owner_fd);
 	}
-	stay_clients_done(stay);
+	stay_clients_done(stay, ret_outcome);
 	free(stay);
 	return r;
 }

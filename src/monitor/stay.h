@@ -17,10 +17,18 @@
 
 #include "monitor/run.h"
 
+/* An owner who speaks through `caisson port` (docs/protocol.md): he is answered with replies to
+ * what he sent as {open, Ref, …} and {close, Ref}. */
+struct stay_port {
+	int out_fd; /* where he reads, borrowed, non-blocking */
+	int64_t open_ref;
+};
+
 struct stay_setup {
 	struct run_setup run; /* without a command: argv and text NULL, descriptors -1 */
 	int listen_fd;        /* a listening Unix socket, borrowed; -1: none */
 	int owner_fd; /* a connected stream whose end is the sandbox's, borrowed; -1: none */
+	const struct stay_port *port; /* how he speaks; NULL: as any client */
 	/* Told once: err.code 0 when the agent is ready, else why there is no sandbox. */
 	void (*tell)(void *data, const struct csn_error *err);
 	void *data;

@@ -14,8 +14,6 @@
 #include "base/str.h"
 #include "monitor/stay_verbs.h"
 
-enum { PROTOCOL_VERSION = 1 };
-
 /* ---- to a client --------------------------------------------------------------------------- */
 
 static void send_or_drop(struct stay_client *client, struct emit *emit)
@@ -54,24 +52,30 @@ static void emit_verbs(struct emit *emit, const struct stay *stay)
 	emit_nil(emit);
 }
 
+void stay_emit_abilities(struct emit *emit, const struct stay *stay)
+{
+	uint64_t enforces = run_enforces(&stay->run);
+
+	emit_atom(emit, "verbs");
+	emit_verbs(emit, stay);
+	emit_atom(emit, "enforces");
+	emit_list(emit, (uint32_t)__builtin_popcountll(enforces));
+	for (unsigned bit = 0; bit < FEATURE_COUNT; bit++)
+		if (enforces >> bit & 1)
+			emit_atom(emit, plan_feature_name(bit));
+	emit_nil(emit);
+}
+
 static void greet(struct stay *stay, struct stay_client *client)
 {
 	struct emit emit = channel_frame(&client->channel);
-	uint64_t enforces = run_enforces(&stay->run);
 
 	emit_tuple(&emit, 2);
 	emit_atom(&emit, "ready");
 	emit_map(&emit, 3);
 	emit_atom(&emit, "version");
-	emit_int(&emit, PROTOCOL_VERSION);
-	emit_atom(&emit, "verbs");
-	emit_verbs(&emit, stay);
-	emit_atom(&emit, "enforces");
-	emit_list(&emit, (uint32_t)__builtin_popcountll(enforces));
-	for (unsigned bit = 0; bit < FEATURE_COUNT; bit++)
-		if (enforces >> bit & 1)
-			emit_atom(&emit, plan_feature_name(bit));
-	emit_nil(&emit);
+	emit_int(&emit, STAY_PROTOCOL);
+	stay_emit_abilities(&emit, stay);
 	send_or_drop(client, &emit);
 }
 
@@ -102,7 +106,12 @@ static int handle(void *data, int index, const struct term *items, struct csn_er
 	}
 	if (index == FRAME_CALL)
 		return stay_call_new(speaker->stay, speaker->client, items);
-	if (index == FRAME_INIT)
+	if (index == FRAME_CLOSE) {
+		speaker->stay->is_over = speaker->stay->is_closed = true;
+		speaker->stay->close_ref = items[1].integer;
+		return 0;
+	}
+	if (index == FRAME_INIT || index == FRAME_OPEN)
 		return csn_fail(err, -EBADMSG, "wire", "this sandbox runs already");
 	return stay_call_pass(speaker->stay, speaker->client, index, items);
 }
@@ -119,7 +128,10 @@ void stay_client_ready(struct stay *stay, struct stay_client *client, short even
 		client->channel.is_broken = false; /* for what is said to him; no more is read */
 		stay_refuse(client, 0, "invalid", err.code ? err.text : "too much was sent");
 		channel_flush(&client->channel);
-		client->is_gone = true;
+		if (client->is_owner && stay->setup->port)
+			stay_port_lose(stay, &err);
+		else
+			client->is_gone = true;
 	}
 	if (client->channel.is_ended)
 		client->is_gone = true;
@@ -157,7 +169,7 @@ struct stay_client *stay_client_add(struct stay *stay, int fd)
 	*client = (struct stay_client){ .heard_ms = clock_now_ms() };
 	channel_init(&client->channel, fd);
 	client->channel.side = FROM_MONITOR; /* he takes the monitor's part of the protocol */
-	if (stay->is_up)
+	if (stay->is_up && !(fd == stay->setup->owner_fd && stay->setup->port))
 		greet(stay, client);
 	return client;
 }
@@ -243,15 +255,20 @@ static void say_bye(const struct run *run, struct stay_client *client)
 	send_or_drop(client, &emit);
 }
 
-void stay_clients_done(struct stay *stay)
+void stay_clients_done(struct stay *stay, const struct run_outcome *outcome)
 {
 	for (size_t i = 0; i < STAY_CLIENTS; i++) {
 		struct stay_client *client = &stay->clients[i];
 
 		if (client->channel.fd < 0)
 			continue;
-		say_bye(&stay->run, client);
+		if (client->is_owner && stay->is_closed)
+			stay_port_closed(stay, client, outcome);
+		else
+			say_bye(&stay->run, client);
 		channel_flush(&client->channel);
+		if (client->channel.out_fd >= 0)
+			stay_port_linger(client);
 		channel_done(&client->channel);
 	}
 }

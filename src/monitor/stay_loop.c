@@ -11,7 +11,7 @@
 #include "monitor/stay_private.h"
 #include "monitor/worker.h"
 
-enum { FIXED = 6, FDS_MAX = FIXED + 3 * STAY_CALLS + 2 * STAY_DETACHED + STAY_CLIENTS };
+enum { FIXED = 6, FDS_MAX = FIXED + 3 * STAY_CALLS + 2 * STAY_DETACHED + STAY_CLIENTS + 1 };
 
 /* Of what came before in the same turn a later one may be the victim: each looks whether `fd` is
  * still its own. */
@@ -148,6 +148,14 @@ static void on_client(struct stay *stay, size_t i, const struct pollfd *fd)
 		stay_client_ready(stay, &stay->clients[i], fd->revents);
 }
 
+/* What he is told is flushed at the end of each turn. */
+static void on_room(struct stay *stay, size_t i, const struct pollfd *fd)
+{
+	(void)stay;
+	(void)i;
+	(void)fd;
+}
+
 static void add_notifier(struct watch *watch, const struct stay_exec *exec, ready_fn ready,
 			 size_t i)
 {
@@ -160,9 +168,14 @@ static void add_notifier(struct watch *watch, const struct stay_exec *exec, read
 static void add_channel(struct watch *watch, const struct channel *channel, ready_fn ready,
 			size_t i)
 {
-	short events = channel_wants_out(channel) ? POLLIN | POLLOUT : POLLIN;
+	bool wants_out = channel_wants_out(channel), has_out = channel->out_fd >= 0;
 
-	add(watch, (struct pollfd){ channel->fd, events, 0 }, ready, i);
+	add(watch,
+	    (struct pollfd){ channel->fd, wants_out && !has_out ? POLLIN | POLLOUT : POLLIN, 0 },
+	    ready, i);
+	/* Only then: a pipe that nobody reads any more is always ready, to say so. */
+	if (wants_out && has_out)
+		add(watch, (struct pollfd){ channel->out_fd, POLLOUT, 0 }, on_room, i);
 }
 
 static void fill(struct watch *watch, const struct stay *stay)

@@ -4,6 +4,7 @@
  *   stay.c         its life: start, clocks, end
  *   stay_loop.c    one poll loop: who is ready
  *   stay_client.c  who is connected, frames from and to him
+ *   stay_port.c    what an owner is told who speaks through `caisson port`
  *   stay_call.c    the table of calls under way: a client's Ref and ours
  *   stay_log.c     execs in the audit log
  *   stay_exec.c    what an exec needs beyond its frame: environment, listener, deadline, its end
@@ -19,7 +20,8 @@
 #include "wire/frame.h"
 
 enum {
-	STAY_CALLS = 64, /* the agent's own bound */
+	STAY_PROTOCOL = 1, /* of docs/protocol.md */
+	STAY_CALLS = 64,   /* the agent's own bound */
 	/* More than have calls: the longest silent one makes room, for who says {stop}. */
 	STAY_CLIENTS = 4 * STAY_CALLS,
 	STAY_DETACHED = 64,
@@ -83,6 +85,8 @@ struct stay {
 	uint64_t verbs; /* bit i: the agent has frame_verbs[i] */
 	bool is_up;
 	bool is_over;      /* somebody asked for the end */
+	bool is_closed;    /* by {close, Ref}, */
+	int64_t close_ref; /* which is answered at the end */
 	uint64_t heard_ms; /* from any client */
 	int64_t last_ref;
 	uint64_t oom_kills; /* seen */
@@ -122,9 +126,24 @@ void stay_client_ready(struct stay *stay, struct stay_client *client, short even
 void stay_refuse(struct stay_client *client, int64_t ref, const char *reason, const char *detail);
 /* Flushes; closes those that are gone, and cancels their calls. */
 void stay_clients_turn(struct stay *stay);
-/* Says goodbye, and why. Their streams stay open until this process is over: who waits for their
- * end waits until nothing is left. */
-void stay_clients_done(struct stay *stay);
+/* Says goodbye, and why, or what `outcome` is to who closed it. Their streams stay open until this
+ * process is over: who waits for their end waits until nothing is left. */
+void stay_clients_done(struct stay *stay, const struct run_outcome *outcome);
+
+/* What `ready` says, without its keys' number: two pairs. */
+void stay_emit_abilities(struct emit *emit, const struct stay *stay);
+
+/* ---- stay_port.c ---- */
+
+/* The owner, connected, and the answer to his {open, …}. */
+void stay_port_open(struct stay *stay);
+/* He talks nonsense: the sandbox is lost. */
+void stay_port_lose(struct stay *stay, const struct csn_error *err);
+/* The answer to {close, Ref}. */
+void stay_port_closed(const struct stay *stay, struct stay_client *client,
+		      const struct run_outcome *outcome);
+/* Waits, for a moment, until he has read what he was told: this process ends then. */
+void stay_port_linger(struct stay_client *client);
 
 /* ---- stay_call.c ---- */
 

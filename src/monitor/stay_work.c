@@ -16,6 +16,8 @@ static void forget(void *data)
 
 	for (size_t i = 0; i < STAY_CLIENTS; i++)
 		fd_close(stay->clients[i].channel.fd);
+	if (stay->setup->port)
+		fd_close(stay->setup->port->out_fd);
 	for (size_t i = 0; i < STAY_CALLS; i++)
 		if (stay->calls[i].work)
 			fd_close(stay->calls[i].work->channel.fd);

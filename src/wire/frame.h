@@ -29,8 +29,13 @@ enum {
 int frame_peek(const struct buf *in, size_t max, const uint8_t **ret_payload, size_t *ret_size,
 	       struct csn_error *err);
 
-/* Who may send a message. */
-enum frame_side { FROM_MONITOR = 1, FROM_AGENT = 2 };
+/* Who may send a message, as bits. */
+enum frame_side {
+	FROM_MONITOR = 1,
+	FROM_AGENT = 2,
+	FROM_OPENER = 4,      /* who has `caisson port` make a sandbox, and end it */
+	FROM_PORT_CLIENT = 5, /* the same and his calls, which are the monitor's messages */
+};
 
 /*
  * One message of the protocol: {name, Arg…}. `args` is one letter per argument:
@@ -67,6 +72,8 @@ enum frame_index {
 	FRAME_WINDOW_OUT,
 	FRAME_FACT,
 	FRAME_BYE,
+	FRAME_OPEN,
+	FRAME_CLOSE,
 };
 
 extern const struct frame_message frame_messages[];
@@ -136,6 +143,10 @@ extern const struct frame_key frame_ended[];
 
 /* One violation: the map of a monitor's `fact`, and of each in exec's account. */
 extern const struct frame_key frame_violation[];
+
+/* The map of {open, Ref, Map}, which its receiver checks, and those of the replies to `open` and
+ * `close`. */
+extern const struct frame_key frame_open[], frame_opened[], frame_closed[];
 
 /* The verb of an atom, or NULL: the answer is then `failed` with not_supported. */
 const struct frame_verb *frame_find_verb(const struct term *atom);

@@ -278,7 +278,7 @@ static int find_message(const struct term *name, enum frame_side side, struct cs
 	for (size_t i = 0; i < frame_message_count; i++) {
 		if (!term_is_atom(name, frame_messages[i].name))
 			continue;
-		if (frame_messages[i].side == side)
+		if (frame_messages[i].side & side)
 			return (int)i;
 		is_known = true;
 	}

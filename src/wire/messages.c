@@ -25,6 +25,7 @@ enum {
 	MODE_MAX = 07777,
 	COMMANDS_MAX = 128,   /* running and remembered: AGENT_CALLS + AGENT_ENDED */
 	PATTERN_BYTES = 1024, /* of an expression for `wait` */
+	OPEN_LIST_BYTES = 1 << 20,
 };
 
 #define YEAR_MS 31536000000u
@@ -89,6 +90,14 @@ const struct frame_message frame_messages[] = {
 			 "of the call, `path`, `address`, `host`, `text`" },
 	[FRAME_BYE] = { "bye", "m", "{bye, Info}", FROM_AGENT, INIT_BYTES,
 			"the last message; Info is a map" },
+	[FRAME_OPEN] = { "open", "im", "{open, Ref, Map}", FROM_OPENER, CALL_BYTES,
+			 "makes the sandbox, or joins one; answered by `reply`, or by `failed`, "
+			 "after "
+			 "which another may follow" },
+	[FRAME_CLOSE] = { "close", "i", "{close, Ref}", FROM_OPENER, SMALL_BYTES,
+			  "ends the sandbox, or leaves one that was joined; answered by `reply` "
+			  "when "
+			  "nothing of it is left; the last message" },
 };
 const size_t frame_message_count = ARRAY_SIZE(frame_messages);
 
@@ -610,3 +619,56 @@ const struct frame_verb frame_client_verbs[] = {
 	{ "stats", "what the sandbox is and uses", nothing, stats_result },
 };
 const size_t frame_client_verb_count = ARRAY_SIZE(frame_client_verbs);
+
+/* ---- caisson port ---------------------------------------------------------------------------- */
+
+const struct frame_key frame_open[] = {
+	{ "attach", 't', false, NAME_BYTES,
+	  "the name of a sandbox that `caisson up` made, to be joined; alone" },
+	{ "policy", 'p', false, PATH_BYTES, "the policy file; default: the one found" },
+	{ "tier", 't', false, NAME_BYTES, "at least this wall" },
+	{ "backend", 't', false, NAME_BYTES, "exactly this one" },
+	{ "workspace", 'p', false, PATH_BYTES, "`PATH[:ro|rw|cow]`" },
+	{ "at", 'p', false, PATH_BYTES, "where it appears; `host`: under its own path" },
+	{ "network", 't', false, NAME_BYTES, "none, loopback, allow, engine" },
+	{ "allow", 'L', false, OPEN_LIST_BYTES, "`HOST[:PORT]`" },
+	{ "mounts", 'L', false, OPEN_LIST_BYTES, "`HOST:AT[:ro|rw]`" },
+	{ "limits", 'L', false, OPEN_LIST_BYTES, "`memory=1GiB`, `processes=64`" },
+	{ "env", 'L', false, OPEN_LIST_BYTES, "`NAME=VALUE`, or `NAME` to pass on the port's" },
+	{ "tags", 'L', false, OPEN_LIST_BYTES, "words for the record and for `strict_when`" },
+	{ "run_dir", 'p', false, PATH_BYTES, "where the record goes" },
+	{ "record", 'B', false, 0, "false: none is kept" },
+	{ NULL },
+};
+
+const struct frame_key frame_opened[] = {
+	{ "caisson", 't', true, NAME_BYTES, "the version of the program" },
+	{ "protocol", 'i', true, UINT16_MAX, "that of this protocol: 1" },
+	{ "verbs", 'A', true, 64, "what `call` may name" },
+	{ "enforces", 'A', true, 64, "what holds" },
+	{ "sandbox_id", 't', true, NAME_BYTES, "of its record" },
+	{ "tier", 't', true, NAME_BYTES, "that was asked for" },
+	{ "backend", 't', true, NAME_BYTES, "the wall that was chosen" },
+	{ "workspace", 't', true, PATH_BYTES, "on the host; empty: none" },
+	{ "mode", 't', true, NAME_BYTES, "of the workspace: ro, rw, cow" },
+	{ "name", 't', false, NAME_BYTES, "of one that was joined" },
+	{ "at", 't', false, PATH_BYTES,
+	  "where the workspace is inside; this and all below: not of "
+	  "one that was joined" },
+	{ "network", 't', false, NAME_BYTES, "none, loopback, allow, engine" },
+	{ "warnings", 'L', false, LISTING_BYTES,
+	  "`KEY: why`, of each setting that this wall does not carry out" },
+	{ "protect_not_enforced", 'L', false, LISTING_BYTES,
+	  "protected names that are writable after all" },
+	{ NULL },
+};
+
+const struct frame_key frame_closed[] = {
+	{ "reason", 'a', true, 0, "`cancelled`: as it was asked; else as `bye`; or `detached`" },
+	{ "sandbox_id", 't', false, NAME_BYTES, "of its record" },
+	{ "recorded", 'B', false, 0, "there is a record" },
+	{ "result", 'm', false, 0,
+	  "`result.json` as a map: its keys are atoms, its texts binaries. Absent where it is "
+	  "beyond this message's bound" },
+	{ NULL },
+};

@@ -75,6 +75,8 @@ def _decode(data, at):
         size, at = _take(data, at, ">B" if tag == 119 else ">H")
         text = data[at:at + size].decode()
         return {"true": True, "false": False, "null": None}.get(text, Atom(text)), at + size
+    if tag == 70:
+        return _take(data, at, ">d")
     if tag == 109:
         size, at = _take(data, at, ">I")
         return data[at:at + size], at + size

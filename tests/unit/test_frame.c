@@ -67,6 +67,7 @@ static int decode(enum frame_side side, const char *body, size_t size, struct cs
 
 #define MONITOR(text) FROM_MONITOR, BYTES(text)
 #define AGENT(text) FROM_AGENT, BYTES(text)
+#define PORT(text) FROM_PORT_CLIENT, BYTES(text)
 
 static const struct {
 	enum frame_side side;
@@ -95,6 +96,9 @@ static const struct {
 	{ AGENT("h\3w\6windowa\7a\1"), FRAME_WINDOW_OUT },
 	{ AGENT("h\2w\4factt\0\0\0\0"), FRAME_FACT },
 	{ AGENT("h\2w\3byet\0\0\0\0"), FRAME_BYE },
+	{ PORT("h\3w\4opena\1t\0\0\0\0"), FRAME_OPEN },
+	{ PORT("h\2w\5closea\2"), FRAME_CLOSE },
+	{ PORT("h\1w\4stop"), FRAME_STOP },
 };
 
 static void test_messages(void)
@@ -120,6 +124,9 @@ static void test_wrong_messages(void)
 	} table[] = {
 		{ AGENT("h\1w\4stop"), "not this side's" },
 		{ MONITOR("h\3w\5replya\7t\0\0\0\0"), "not this side's" },
+		{ MONITOR("h\3w\4opena\1t\0\0\0\0"), "not this side's" },
+		{ MONITOR("h\2w\5closea\1"), "not this side's" },
+		{ PORT("h\2w\3byet\0\0\0\0"), "not this side's" },
 		{ MONITOR("h\1w\4halt"), "halt is unknown" },
 		{ MONITOR("h\1w\4st\33p"), "'st\\x{1b}p' is unknown" },
 		{ MONITOR("h\2w\4stopa\1"), "has 2 elements" },
@@ -275,7 +282,7 @@ static void check_keys(const struct frame_key *keys)
 
 static void test_tables(void)
 {
-	CHECK(frame_message_count == FRAME_BYE + 1 && frame_verb_count == 14);
+	CHECK(frame_message_count == FRAME_CLOSE + 1 && frame_verb_count == 14);
 	for (size_t i = 0; i < frame_message_count; i++) {
 		const struct frame_message *m = &frame_messages[i];
 		CHECK(m->name && m->what && m->shape && m->max_bytes && m->max_bytes <= FRAME_MAX);

@@ -27,7 +27,7 @@ ROOMS = {
     "egress": ["base", "policy", "audit", "os"],
     "client": ["base", "wire", "medium"],
     "serve": ["base", "wire", "client", "audit"],
-    "cli": ["base", "plan", "os", "backend", "client", "monitor", "policy", "audit", "jobs", "medium", "serve"],
+    "cli": ["base", "wire", "plan", "os", "backend", "client", "monitor", "policy", "audit", "jobs", "medium", "serve"],
 }
 # A library belongs to the rooms whose work it is; anywhere else it would grow what a wall trusts.
 LIBRARIES = {

@@ -1,0 +1,33 @@
+/*
+ * port - frames on standard input and output, shared by port.c and port_join.c
+ *
+ * Both streams are non-blocking, descriptors of our own; 0 and 1 are /dev/null then, so that
+ * nothing else is read or written there.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+struct emit;
+
+struct port {
+	int in, out;                      /* owned */
+	bool is_in_shared, is_out_shared; /* with others, for whom they block */
+	struct buf say;                   /* what is to be written */
+};
+
+/* Writes all that is to be said. 0, -ETIMEDOUT: nobody reads, or another negative errno. */
+int port_flush(struct port *port);
+
+/* {reply, Ref, …: a map follows. */
+struct emit port_reply(struct port *port, int64_t ref);
+
+/*
+ * Joins the sandbox `name`, answers {open, Ref, …} and passes frames on, both ways, until {close,
+ * …}, or either side ends. 0: it was joined, and left or ended by who joined it; 1: it ended by
+ * itself, `err` says why; -errno with a sentence: it was not joined, and nothing is said yet.
+ */
+int port_join(struct port *port, int64_t ref, const char *name, struct csn_error *err);
