@@ -7,13 +7,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/walls.h"
 #include "cli/out.h"
+#include "cli/walls.h"
+#include "policy/keys.h"
 
 enum { MAX_COMMANDS = 64, WORD_TEXT = 256 };
 
@@ -72,6 +74,22 @@ static int group_only(int argc, char **argv)
 	return asks ? CLI_OK : CLI_USAGE;
 }
 
+/* --env NAME lends the caller's variable: a slip in the name must not look like an empty value. The
+ * library's monitor says nothing on its host's stderr. */
+static void tell_unset(const struct cli *cli)
+{
+	const struct cli_list *env = &cli->options.env;
+
+	for (size_t i = 0; i < env->count; i++) {
+		if (cli->options.quiet || str_is(cli->command->name, "monitor") ||
+		    !text_is_name(env->items[i]) || getenv(env->items[i]))
+			continue;
+		fputs("caisson: --env ", stderr);
+		out_text(stderr, env->items[i]);
+		fputs(" is not set here, so not there either\n", stderr);
+	}
+}
+
 static int run_command(const struct cli_command *command, int argc, char **argv)
 {
 	struct cli cli = { .command = command };
@@ -86,6 +104,7 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 		status = cli_misuse(&cli, &err);
 	} else {
 		walls_take_variable(&cli);
+		tell_unset(&cli);
 		status = command->run(&cli);
 	}
 	cli_done(&cli);

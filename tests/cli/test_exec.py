@@ -117,6 +117,16 @@ def test_a_variable_that_has_no_name(sh):
     assert done.returncode == 125 and b"--env: not a variable's name" in done.stderr, done
 
 
+def test_a_variable_that_is_not_set_here(sh):
+    """A slip in a name must not look like an empty value, whichever command lends it."""
+    said = b"caisson: --env NOSUCH is not set here, so not there either\n"
+    assert said in sh("up", "-e", "NOSUCH", "w").stderr
+    done = sh("exec", "-e", "NOSUCH", "-e", "HOME", "-e", "EMPTY=", "w", "-c", "echo ${NOSUCH-none}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"none\n", said), done
+    assert said in sh("run", "-e", "NOSUCH", "--", "true").stderr
+    assert sh("exec", "-q", "-e", "NOSUCH", "w", "--", "true").stderr == b""
+
+
 @pytest.mark.parametrize("signal", ["INT", "SIGINT", "int", "2"])
 def test_a_signal_by_its_name(sh, signal):
     sh.up()
