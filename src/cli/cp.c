@@ -14,6 +14,8 @@
 #include "cli/out.h"
 #include "os/sys.h"
 
+enum { LEFT_TEXT = 16 << 10 };
+
 /* ---- paths ---------------------------------------------------------------------------------- */
 
 static bool add(char *path, const char *name)
@@ -99,6 +101,33 @@ void cp_say_host(struct cp *cp, const char *format, ...)
 	va_end(args);
 }
 
+void cp_leave_out(struct cp *cp)
+{
+	const char *path = cp->inside + cp->named;
+
+	cp->has_failed = true;
+	cp->left_count++;
+	path += strspn(path, "/");
+	if (cp->left_named + 1 < cp->left_count || buf_size(&cp->left) >= LEFT_TEXT / 2)
+		return;
+	if ((cp->left_named == 0 || buf_add_text(&cp->left, ", ") == 0) &&
+	    escape_add(&cp->left, path, strlen(path), false) == 0)
+		cp->left_named++;
+}
+
+static void tell_left_out(struct cp *cp)
+{
+	size_t more = cp->left_count - cp->left_named;
+
+	if (cp->left_count == 0)
+		return;
+	fprintf(stderr, "caisson: left out, because programs here would run it: %.*s",
+		(int)buf_size(&cp->left), (const char *)buf_at(&cp->left));
+	if (more)
+		fprintf(stderr, " and %zu more", more);
+	fputs("; what is to be there, copy by its own name\n", stderr);
+}
+
 void cp_say_error(struct cp *cp, const csn_error *err)
 {
 	cp->is_lost |= err->code == CSN_LOST;
@@ -176,12 +205,15 @@ static int copy(const struct cli *cli, csn_sandbox *sandbox, csn_error *err)
 
 	if (strlen(inside) >= CP_PATH || strlen(host) >= CP_PATH || !*host)
 		return call_misuse(err, "a path is empty, or longer than %d bytes", CP_PATH - 1);
+	buf_init(&cp.left, LEFT_TEXT);
 	snprintf(cp.inside, sizeof cp.inside, "%s", *inside ? inside : ".");
 	snprintf(cp.host, sizeof cp.host, "%s", host);
 	if (from)
 		cp_out(&cp, host);
 	else
 		cp_in(&cp, host);
+	tell_left_out(&cp);
+	buf_done(&cp.left);
 	if (cli->options.json)
 		out_json(json_pack("{s:b}", "complete", !cp.has_failed));
 	return cp.has_failed ? CLI_FAILED : CLI_OK;

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
 #include "caisson.h"
 
 enum { CP_PATH = 4096, CP_DEPTH = 100 };
@@ -29,8 +30,10 @@ struct cp {
 	char host[CP_PATH];   /* here; only said, never opened */
 	size_t named;         /* length of the path inside that was typed */
 	unsigned depth;
-	bool has_failed; /* something is not as it should be; it was said */
-	bool is_lost;    /* the sandbox is gone: nothing more is tried */
+	struct buf left;               /* what would run here and was left out, as it is printed */
+	size_t left_count, left_named; /* how many, and how many of them stand there */
+	bool has_failed;               /* something is not as it should be; it was said */
+	bool is_lost;                  /* the sandbox is gone: nothing more is tried */
 };
 
 /* Both paths with one name more; false: they get too long, which was said. cp_leave() goes back to
@@ -45,7 +48,10 @@ void cp_leave(struct cp *cp, const struct cp_level *level);
 __attribute__((format(printf, 2, 3))) void cp_say_inside(struct cp *cp, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void cp_say_host(struct cp *cp, const char *format, ...);
 
-/* The same with what a call answered. */
+/* Notes that the path inside was left out; it is said at the end, with the others. */
+void cp_leave_out(struct cp *cp);
+
+/* Says what a call answered about the path inside. */
 void cp_say_error(struct cp *cp, const csn_error *err);
 
 /*

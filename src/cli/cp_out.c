@@ -218,18 +218,29 @@ static bool is_name(const char *name)
 	return *name && !strchr(name, '/') && !str_is(name, ".") && !str_is(name, "..");
 }
 
+/* An empty folder: what stands in the place of a protected name that is absent, as a rule. */
+static bool is_empty(const struct cp *cp)
+{
+	csn_path_request request = { .path = cp->inside };
+	csn_list_result *list = NULL;
+	bool is_so = csn_list(cp->sandbox, &request, &list, NULL) == 0 && list->count == 0;
+
+	csn_free(list);
+	return is_so;
+}
+
 /* What would run on the host, beneath the folder that was named. By the path inside, which is
- * whole: the names are the same here. */
+ * whole: the names are the same here. Nothing is missing where there was nothing in it. */
 static bool is_left_out(struct cp *cp, const csn_stat_result *what)
 {
 	bool is_folder = what->type && str_is(what->type, "directory");
 	const char *path = cp->inside + cp->named;
-	const char *who = copy_guard_name(path + strspn(path, "/"), is_folder);
 
-	if (who)
-		cp_say_inside(cp, "is left out, %s: copy it by its own name if it is to be there",
-			      who);
-	return who;
+	if (!copy_guard_name(path + strspn(path, "/"), is_folder))
+		return false;
+	if (!is_folder || !is_empty(cp))
+		cp_leave_out(cp);
+	return true;
 }
 
 static void entries_out(struct cp *cp, int folder, const csn_list_result *list)
