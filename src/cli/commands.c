@@ -429,7 +429,8 @@ const struct cli_command cli_commands[] = {
 	{ .name = "diff",
 	  .usage = "NAME [PATH…]",
 	  .summary = "what a sandbox with --cow changed in the workspace so far",
-	  .text = "NAME is a sandbox that lives, or a finished run's id. Its commands may run "
+	  .text = "NAME is a sandbox, or the id of its run: of one that is over, the last run. Its "
+		  "commands may run "
 		  "meanwhile. Paths are relative to the workspace, or as they are inside.",
 	  .flags = diff_flags,
 	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
@@ -440,7 +441,8 @@ const struct cli_command cli_commands[] = {
 	{ .name = "commit",
 	  .usage = "NAME [PATH…]",
 	  .summary = "apply what a sandbox with --cow changed to the workspace",
-	  .text = "NAME is a sandbox that lives, or a finished run's id. As `runs commit`; the "
+	  .text = "NAME is a sandbox, or the id of its run: of one that is over, the last run. As "
+		  "`runs commit`; the "
 		  "sandbox goes on and sees what it saw. Status 1 if anything was left out.",
 	  .flags = commit_flags,
 	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
@@ -462,7 +464,8 @@ const struct cli_command cli_commands[] = {
 	  .usage = "NAME NEW [TAG]",
 	  .summary = "start another sandbox with what one with --cow changed so far",
 	  .text = "NEW has the same policy and grants, and files as NAME has them now, or had at "
-		  "the snapshot TAG. Processes are not copied. NAME may be a finished run's id; "
+		  "the snapshot TAG. Processes are not copied. NAME may be one that is over, or a "
+		  "run's id; "
 		  "then the policy file of its workspace counts as it is now, and no flags of "
 		  "then.",
 	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,

@@ -101,6 +101,51 @@ static int find_newest(const struct run_info *info, void *data)
 	return 1;
 }
 
+/* The newest run of a sandbox, for record_list(). */
+struct namesake {
+	struct run *run;
+	const char *name;
+	char id[RUN_ID_SIZE];
+};
+
+static int find_namesake(const struct run_info *info, void *data)
+{
+	struct namesake *namesake = data;
+	struct run run = { .root_fd = namesake->run->root_fd };
+	json_t *state;
+	bool is_it;
+
+	snprintf(run.id, sizeof run.id, "%s", info->run_id);
+	state = lost_state(&run);
+	is_it = str_is(run_text(state, "sandbox"), namesake->name);
+	json_decref(state);
+	if (is_it)
+		snprintf(namesake->id, sizeof namesake->id, "%s", info->run_id);
+	return is_it;
+}
+
+/* By its id, the end of that, or the name that its sandbox had: the last one of that name. What
+ * means two runs is refused: a commit of the wrong one cannot be taken back. */
+static int open_named(const struct cli *cli, struct cow *cow, struct csn_error *err)
+{
+	struct namesake namesake = { .run = &cow->run, .name = cli->args[0] };
+	int r = run_open(cli, namesake.name, &cow->run, err), found;
+
+	if ((r < 0 && r != -ENOENT && r != -ENOTUNIQ) || cow->run.root_fd < 0 ||
+	    !place_is_name(namesake.name) || (r == 0 && str_is(cow->run.id, namesake.name)))
+		return r;
+	found = record_list(cow->run.root_fd, find_namesake, &namesake, r == 0 ? err : NULL);
+	if (found <= 0 || (r == 0 && str_is(cow->run.id, namesake.id)))
+		return r == 0 && found < 0 ? found : r;
+	if (r != -ENOENT)
+		return csn_fail(err, -ENOTUNIQ, "cow",
+				"%s is the end of a run's id and the name of the sandbox of run "
+				"%s; give an id that says which",
+				namesake.name, namesake.id);
+	snprintf(cow->run.id, sizeof cow->run.id, "%s", namesake.id);
+	return 0;
+}
+
 /* Without a name: not the last run of all, which may have had nothing to do with a copy. */
 static int open_newest(const struct cli *cli, struct cow *cow, struct csn_error *err)
 {
@@ -161,8 +206,7 @@ int cow_open(const struct cli *cli, struct cow *cow, struct csn_error *err)
 	/* "" is the last run elsewhere: too easily an unset variable here. */
 	if (cli->arg_count && !cli->args[0][0])
 		return csn_fail(err, -EINVAL, "usage", "an empty text names no run");
-	r = cli->arg_count ? run_open(cli, cli->args[0], &cow->run, err)
-			   : open_newest(cli, cow, err);
+	r = cli->arg_count ? open_named(cli, cow, err) : open_newest(cli, cow, err);
 	if (r == 0)
 		r = read_facts(cow, err);
 	if (r == 0)

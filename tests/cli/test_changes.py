@@ -619,3 +619,24 @@ def test_a_sandbox_that_ended_is_listed_by_its_name(sh):
     assert sh("why").stdout.splitlines()[0].endswith(" ago: (sandbox w), ended")
     told = json.loads(sh("runs", "show", "--json").stdout)
     assert told["termination"]["reason"] == "cancelled" and told["sandbox"] == "w"
+
+
+def test_a_run_by_the_name_that_its_sandbox_had(sh):
+    """Killed or finished: the last one of that name, and never one of two."""
+    killed = sh.up("--cow")
+    sh.sh("echo one > one")
+    os.kill(sh.monitor(), signal.SIGKILL)
+    wait_for(lambda: sh("diff", "w", "--names-only").returncode == 0, 10)
+    assert sh("diff", "w", "--names-only").stdout == "A one\n"
+    sh.up("--cow", name=killed)
+    sh.sh("echo two > two")
+    assert sh("down", "w").returncode == 0
+    assert sh("diff", "w", "--names-only").stdout == "A two\n", "the last one of that name"
+    assert sh("commit", "w").returncode == 0 and (sh.box.ws / "two").read_text() == "two\n" and not (sh.box.ws / "one").exists()
+    done = sh("diff", "nosuch")
+    assert done.returncode == 1 and "no run ends in nosuch" in done.stderr, done
+    end = max(path.name for path in sh.box.runs.glob("2*"))[-4:]
+    sh.up(name=end)
+    sh("down", end)
+    done = sh("commit", end)
+    assert done.returncode == 1 and "the end of a run's id and the name of the sandbox of run" in done.stderr, done
