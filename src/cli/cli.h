@@ -98,6 +98,8 @@ struct cli_options {
 	bool ends_in_nul;
 	const char *max_age;
 	const char *max_size;
+	const char *tools; /* mcp */
+	bool allow_commit; /* mcp */
 };
 
 enum cli_kind {
@@ -232,6 +234,7 @@ int cli_diff(struct cli *cli);
 int cli_commit(struct cli *cli);
 int cli_snapshot(struct cli *cli);
 int cli_fork(struct cli *cli);
+int cli_mcp(struct cli *cli);
 int cli_ps(struct cli *cli);
 int cli_stats(struct cli *cli);
 int cli_gc(struct cli *cli);

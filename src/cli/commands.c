@@ -111,6 +111,15 @@ static const struct cli_flag up_flags[] = {
 	{ NULL },
 };
 
+static const struct cli_flag mcp_flags[] = {
+	{ "allow-commit", 0, NULL,
+	  "the tool Commit exists: a model may write what it changed to the workspace", CLI_SWITCH,
+	  TO(allow_commit) },
+	{ "tools", 0, "coding|read-only", "which tools there are; default coding", CLI_TEXT,
+	  TO(tools) },
+	{ NULL },
+};
+
 static const struct cli_flag pool_flags[] = {
 	{ "size", 0, "N", "how many wait, 1 to 16; default 2", CLI_TEXT, TO(size) },
 	{ NULL },
@@ -473,6 +482,19 @@ const struct cli_command cli_commands[] = {
 	  .min_args = 2,
 	  .max_args = 3,
 	  .run = cli_fork },
+	{ .name = "mcp",
+	  .usage = "",
+	  .summary = "a sandbox's tools for a model, over the Model Context Protocol on stdio",
+	  .text = "Read, Write, Edit, Bash, Glob, Grep and others, for a program that speaks MCP, "
+		  "in one sandbox that is made at the first call and ends with its client. The "
+		  "policy of `run` and its flags, but the workspace is a copy (cow) unless "
+		  "--workspace or --rw says otherwise: changes are shown by the tool Diff and "
+		  "applied by `caisson runs commit`, or by the tool Commit with --allow-commit.",
+	  .flags = mcp_flags,
+	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS,
+	  .starts_sandbox = true,
+	  .max_args = 0,
+	  .run = cli_mcp },
 	{ .name = "ps",
 	  .usage = "",
 	  .summary = "sandboxes that stay: state, tier, age, memory, processes",

@@ -24,7 +24,8 @@
 #endif
 
 /* Installed, and in the build folder. */
-static const char *const places[] = { "../libexec/caisson", ".", "../agent", "../search" };
+static const char *const places[] = { "../libexec/caisson", ".", "../agent", "../search",
+				      "../serve" };
 
 static int open_beside_us(const char *name)
 {

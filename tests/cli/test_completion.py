@@ -142,7 +142,7 @@ TIERS = {"local", "virtual", "auto", "balanced", "assisted", "strict"}
 LIMITS = {"command=", "budget=", "startup=", "idle=", "cpus=", "memory=", "processes=", "output=", "open_files=", "scratch="}
 WORDS = [
     ("", {"run", "why", "doctor", "policy", "runs", "version", "help", "completion", "up", "exec", "read", "write", "edit", "glob", "cp", "shell",
-          "grep", "logs", "wait", "kill", "diff", "commit", "snapshot", "fork", "ps", "stats", "mount", "pool", "gc", "down", "monitor"}),
+          "grep", "logs", "wait", "kill", "diff", "commit", "snapshot", "fork", "ps", "stats", "mount", "pool", "gc", "down", "monitor", "port", "mcp"}),
     ("policy ", {"init", "set", "check", "show", "explain", "trust"}),
     ("runs ", {"ls", "show", "verify", "diff", "commit", "rm", "gc"}),
     ("run --tier ", TIERS),
@@ -167,7 +167,7 @@ WORDS = [
     ("policy set tier=strict network.mode=", {f"network.mode={word}" for word in ("none", "loopback", "allow", "engine")}),
     ("policy set env.git_identity=", {"env.git_identity=true", "env.git_identity=false"}),
     ("policy set mounts", set()),
-    ("help po", {"policy", "pool"}),
+    ("help po", {"policy", "pool", "port"}),
     ("completion ", {"bash", "zsh", "fish"}),
     ("doctor ", set()),
     ("policy check notes.yaml ", set()),
