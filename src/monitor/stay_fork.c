@@ -69,7 +69,8 @@ int stay_snapshot(struct worker *worker, const struct term *map, struct csn_erro
 struct young {
 	const struct stay_setup *origin;
 	const char *name;
-	char layer[PATH_MAX]; /* what becomes its `cow` */
+	const struct rlimit *memory; /* as the origin's monitor has it */
+	char layer[PATH_MAX];        /* what becomes its `cow` */
 	int place;
 	int lock;
 	int listener;
@@ -118,7 +119,8 @@ static int serve(struct young *young)
 	struct run_outcome outcome = { 0 };
 	int r = keep_only(kept, 4);
 
-	if (r >= 0 && (prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0 || setsid() < 0))
+	if (r >= 0 && (prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0 || setsid() < 0 ||
+		       setrlimit(RLIMIT_DATA, young->memory) < 0))
 		r = -errno;
 	/* Once more, as who we are now: the kernel tells clients the process that listened last. */
 	if (r >= 0 && listen(young->listener, SOMAXCONN) < 0)
@@ -196,6 +198,7 @@ static int make_fork(const struct worker *worker, const struct term *map,
 	_cleanup_fd_ int cow_fd = layer_open(run->record.dir_fd, "cow", O_DIRECTORY);
 	struct young young = { .origin = origin->setup,
 			       .name = text_of(map, "name"),
+			       .memory = &worker->memory,
 			       .place = -1,
 			       .lock = -1,
 			       .listener = -1,

@@ -28,7 +28,7 @@ static void forget(void *data)
 int stay_work_start(struct stay *stay, struct stay_call *call, const struct term *map,
 		    struct csn_error *err)
 {
-	const struct work_order order = {
+	struct work_order order = {
 		.run = &stay->run,
 		.ref = call->ref,
 		.work = call->own->work,
@@ -37,6 +37,8 @@ int stay_work_start(struct stay *stay, struct stay_call *call, const struct term
 		.data = stay,
 	};
 
+	for (size_t i = 0; i < STAY_CALLS; i++)
+		order.others += stay->calls[i].work != NULL;
 	return work_start(&order, &call->work, err);
 }
 

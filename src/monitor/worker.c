@@ -2,9 +2,11 @@
 #include "monitor/worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -12,6 +14,7 @@
 
 #include "base/errno_name.h"
 #include "base/fd.h"
+#include "base/str.h"
 #include "os/sys.h"
 
 enum { END_MS = 1000 };
@@ -121,6 +124,37 @@ static bool tie_to_monitor(int fd)
 	return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && poll(&life, 1, 0) == 0;
 }
 
+/* Bytes that the kernel counts for RLIMIT_DATA, of which ours were the monitor's before. */
+static uint64_t data_in_use(void)
+{
+	_cleanup_fd_ int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	char text[128] = "", *word, *rest = text;
+	uint64_t pages = 0;
+
+	if (fd < 0 || fd_read_all(fd, text, sizeof text - 1) < 0)
+		return 0;
+	for (int i = 0; i < 6; i++) /* data and stack are the sixth number */
+		word = strsep(&rest, " ");
+	if (!word || str_parse_u64(word, UINT32_MAX, &pages) < 0)
+		return 0;
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Softly: a sandbox that this call starts takes the monitor's own limit again. */
+static int bound_memory(struct worker *worker, unsigned others)
+{
+	uint64_t share = others < 4 ? WORKER_MEMORY >> others : WORKER_LEAST;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_DATA, &worker->memory) < 0)
+		return -errno;
+	limit = worker->memory;
+	share += data_in_use();
+	if (share < limit.rlim_cur)
+		limit.rlim_cur = share;
+	return setrlimit(RLIMIT_DATA, &limit) < 0 ? -errno : 0;
+}
+
 _Noreturn static void be_worker(const struct work_order *order, int fd)
 {
 	struct worker worker = {
@@ -130,7 +164,7 @@ _Noreturn static void be_worker(const struct work_order *order, int fd)
 	sigset_t none;
 	int r;
 
-	if (!tie_to_monitor(fd))
+	if (!tie_to_monitor(fd) || bound_memory(&worker, order->others) < 0)
 		_exit(1);
 	order->forget(order->data);
 	signal(SIGPIPE, SIG_IGN);

@@ -13,6 +13,8 @@
  */
 #pragma once
 
+#include <sys/resource.h>
+
 #include "monitor/run_private.h"
 
 struct worker {
@@ -22,7 +24,15 @@ struct worker {
 	struct channel channel; /* blocking */
 	int64_t window;         /* bytes of data that may still be sent */
 	const char *reason;     /* of a failure, where no errno name says it; NULL */
+	struct rlimit memory;   /* RLIMIT_DATA as the monitor has it, for what outlives the call */
 };
+
+/*
+ * What workers may take: untrusted code chose how many names there are to compare. The first has
+ * WORKER_MEMORY, each that begins while others are at work half as much as the one before, none
+ * less than WORKER_LEAST: all together less than twice the one and as many of the other.
+ */
+enum { WORKER_MEMORY = 512 << 20, WORKER_LEAST = 32 << 20 };
 
 /* One verb's work. 0 after worker_reply() was ended by worker_send(); a negative errno with a
  * sentence becomes {failed, …}, its name the reason unless worker->reason gives one. */
@@ -49,6 +59,7 @@ struct work {
 struct work_order {
 	const struct run *run;
 	int64_t ref;
+	unsigned others; /* workers under way */
 	worker_fn work;
 	const struct term *map;
 	void (*forget)(void *data);

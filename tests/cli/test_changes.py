@@ -10,6 +10,7 @@ import time
 
 import pytest
 from run_fixtures import *  # noqa: F403
+from test_stay import Atom, children, stay  # noqa: F401
 
 WAIT = 30
 
@@ -640,3 +641,35 @@ def test_a_run_by_the_name_that_its_sandbox_had(sh):
     sh("down", end)
     done = sh("commit", end)
     assert done.returncode == 1 and "the end of a run's id and the name of the sandbox of run" in done.stderr, done
+
+
+def test_workers_share_a_bounded_memory(stay):
+    """Untrusted code decides how much there is to compare: many comparisons at once take no more than the table says."""
+    stay.started("--cow")
+    client, monitor = stay.client(), stay.monitor()
+    client.sh("for i in 1 2 3 4; do head -c 100000 /dev/zero | tr '\\0' 'x' | fold -w 500 > big$i; done")
+    for ref in range(10, 17):  # more than a window of text, and none is granted: each waits
+        client.send("call", ref, Atom("diff"), {})
+        assert wait_for(lambda: len(workers(monitor)) == ref - 9, 5)
+    limits = sorted((data_limit(pid) / (1 << 20) for pid in workers(monitor)), reverse=True)
+    wanted = [512, 256, 128, 64, 32, 32, 32]
+    assert all(want <= limit <= want + 40 for limit, want in zip(limits, wanted)), limits
+    for ref in range(10, 17):
+        client.send("cancel", ref)
+    assert wait_for(lambda: not workers(monitor), 5)
+    ours = data_limit(monitor)
+    frame, _, _ = stay.client().call("fork", 1, name=b"young")
+    assert frame[0] == "reply", frame
+    try:
+        assert data_limit(stay.monitor("young")) == ours, "what a worker starts has the monitor's own limit"
+    finally:
+        stay.down("young")
+
+
+def workers(monitor):
+    return [pid for pid in children(monitor) if pathlib.Path(f"/proc/{pid}/comm").read_text() == "caisson-worker\n"]
+
+
+def data_limit(pid):
+    line = next(line for line in pathlib.Path(f"/proc/{pid}/limits").read_text().splitlines() if line.startswith("Max data size"))
+    return float("inf") if line.split()[3] == "unlimited" else int(line.split()[3])
