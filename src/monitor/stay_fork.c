@@ -69,6 +69,7 @@ int stay_snapshot(struct worker *worker, const struct term *map, struct csn_erro
 struct young {
 	const struct stay_setup *origin;
 	const char *name;
+	const struct plan *plan;     /* the origin's, with what it was lent since */
 	const struct rlimit *memory; /* as the origin's monitor has it */
 	char layer[PATH_MAX];        /* what becomes its `cow` */
 	int place;
@@ -128,6 +129,7 @@ static int serve(struct young *young)
 	if (r < 0)
 		return r;
 	prctl(PR_SET_NAME, "caisson", 0, 0, 0);
+	setup.run.plan = young->plan;
 	setup.run.sandbox = young->name;
 	setup.run.layer_from = young->layer;
 	setup.listen_fd = young->listener;
@@ -198,6 +200,7 @@ static int make_fork(const struct worker *worker, const struct term *map,
 	_cleanup_fd_ int cow_fd = layer_open(run->record.dir_fd, "cow", O_DIRECTORY);
 	struct young young = { .origin = origin->setup,
 			       .name = text_of(map, "name"),
+			       .plan = run->plan,
 			       .memory = &worker->memory,
 			       .place = -1,
 			       .lock = -1,

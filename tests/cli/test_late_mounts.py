@@ -354,3 +354,23 @@ def test_a_workspace_does_not_show_them(stay, backend):
     assert told["exit_code"] and not told["out"], told
     if backend == "process":  # landlock denies, and cannot cover
         assert stay.client().sh("ls -A runtime/caisson")["out"] == b""
+
+
+def test_a_fork_has_what_its_origin_was_lent(lender):
+    lender.up(mode="cow")
+    lender.lend(lender.root / "data", "/mnt/data")
+    lender.lend(lender.root / "data" / "sub", "/mnt/rw/deep/sub", "rw")
+    frame, _, _ = lender.client.call("fork", 700, name=b"young")
+    assert frame[0] == "reply", frame
+    try:
+        young = lender.stay.client("young")
+        told = young.sh("cat /mnt/data/f; echo new > /mnt/rw/deep/sub/new; echo x > /mnt/data/x")
+        assert told["out"] == b"lent\n" and (lender.root / "data" / "sub" / "new").read_text() == "new\n", told
+        assert not (lender.root / "data" / "x").exists()
+        assert [v["rule"] for v in told["violations"]] == [b"mounts: /mnt/data ro"], told
+        more = young.call("mount", 2, host=str(lender.root / "data").encode(), at=b"/mnt/more")[0]
+        assert more[0] == "reply" and young.sh("cat /mnt/more/f", 3)["out"] == b"lent\n", more
+    finally:
+        lender.stay.down("young")
+    mounts = {mount["at"]: mount["mode"] for mount in lender.stay.last_result()["mounts"]}
+    assert mounts["/mnt/data"] == "ro" and mounts["/mnt/rw/deep/sub"] == "rw", mounts
