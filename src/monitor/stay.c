@@ -45,7 +45,7 @@ static void share_facts(struct stay *stay, size_t from)
 	for (size_t i = from; i < stay->run.violations.count; i++) {
 		const struct fact *fact = &stay->run.violations.facts[i];
 
-		for (size_t c = 0; c < STAY_CALLS; c++) {
+		for (size_t c = 0; c < stay->calls_end; c++) {
 			struct stay_exec *exec = stay->calls[c].exec;
 
 			if (exec)
@@ -57,14 +57,14 @@ static void share_facts(struct stay *stay, size_t from)
 
 static void end_execs(struct stay *stay, enum ending ending)
 {
-	for (size_t i = 0; i < STAY_CALLS; i++)
+	for (size_t i = 0; i < stay->calls_end; i++)
 		if (stay->calls[i].exec)
 			stay_exec_end(stay, &stay->calls[i], ending, false);
 }
 
 static bool has_exec(const struct stay *stay)
 {
-	for (size_t i = 0; i < STAY_CALLS; i++)
+	for (size_t i = 0; i < stay->calls_end; i++)
 		if (stay->calls[i].exec)
 			return true;
 	return stay_has_detached(stay);
@@ -121,7 +121,7 @@ static uint64_t look_at_calls(struct stay *stay, uint64_t now_ms)
 {
 	uint64_t next = CLOCK_NEVER;
 
-	for (size_t i = 0; i < STAY_CALLS; i++) {
+	for (size_t i = 0; i < stay->calls_end; i++) {
 		struct stay_call *call = &stay->calls[i];
 		uint64_t at = call->end_at_ms;
 
@@ -140,7 +140,7 @@ static uint64_t look_at_calls(struct stay *stay, uint64_t now_ms)
  * terminal does not wait: he is heard when he types, and when something is shown to him. */
 static bool has_waiting(const struct stay *stay)
 {
-	for (size_t i = 0; i < STAY_CALLS; i++) {
+	for (size_t i = 0; i < stay->calls_end; i++) {
 		const struct stay_call *call = &stay->calls[i];
 
 		if (call->client && !stay_call_is_quiet(call) &&
@@ -205,8 +205,6 @@ static struct stay *stay_new(const struct stay_setup *setup)
 	if (!stay)
 		return NULL;
 	stay->setup = setup;
-	for (size_t i = 0; i < STAY_CLIENTS; i++)
-		stay->clients[i].channel.fd = -1;
 	run_init(&stay->run, &setup->run);
 	stay->run.violations.on_new = on_fact;
 	stay->run.violations.data = stay;
@@ -247,12 +245,12 @@ static void end_exec(struct stay_exec *exec)
 /* What was under way. */
 static void end_calls(struct stay *stay)
 {
-	for (size_t i = 0; i < STAY_CALLS; i++) {
+	for (size_t i = 0; i < stay->calls_end; i++) {
 		end_exec(stay->calls[i].exec);
 		if (stay->calls[i].ref)
 			stay_call_free(&stay->calls[i]);
 	}
-	for (size_t i = 0; i < STAY_DETACHED; i++) {
+	for (size_t i = 0; i < stay->detached_end; i++) {
 		end_exec(stay->detached[i]);
 		stay_exec_free(stay->detached[i]);
 	}

@@ -16,7 +16,7 @@
 
 struct stay_call *stay_call_find(struct stay *stay, int64_t ref)
 {
-	for (size_t i = 0; ref && i < STAY_CALLS; i++)
+	for (size_t i = 0; ref && i < stay->calls_end; i++)
 		if (stay->calls[i].ref == ref)
 			return &stay->calls[i];
 	return NULL;
@@ -25,7 +25,7 @@ struct stay_call *stay_call_find(struct stay *stay, int64_t ref)
 static struct stay_call *find_of(struct stay *stay, const struct stay_client *client,
 				 int64_t client_ref)
 {
-	for (size_t i = 0; i < STAY_CALLS; i++) {
+	for (size_t i = 0; i < stay->calls_end; i++) {
 		struct stay_call *call = &stay->calls[i];
 
 		if (call->ref && call->client == client && call->client_ref == client_ref)
@@ -36,10 +36,10 @@ static struct stay_call *find_of(struct stay *stay, const struct stay_client *cl
 
 static struct stay_call *find_free(struct stay *stay)
 {
-	for (size_t i = 0; i < STAY_CALLS; i++)
+	for (size_t i = 0; i < stay->calls_end; i++)
 		if (!stay->calls[i].ref)
 			return &stay->calls[i];
-	return NULL;
+	return stay->calls_end < STAY_CALLS ? &stay->calls[stay->calls_end++] : NULL;
 }
 
 bool stay_call_is_quiet(const struct stay_call *call)

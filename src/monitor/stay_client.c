@@ -144,7 +144,7 @@ static struct stay_client *find_place(struct stay *stay)
 {
 	struct stay_client *silent = NULL;
 
-	for (size_t i = 0; i < STAY_CLIENTS; i++) {
+	for (size_t i = 0; i < stay->clients_end; i++) {
 		struct stay_client *client = &stay->clients[i];
 
 		if (client->channel.fd < 0)
@@ -153,6 +153,8 @@ static struct stay_client *find_place(struct stay *stay)
 		    (!silent || client->heard_ms < silent->heard_ms))
 			silent = client;
 	}
+	if (stay->clients_end < STAY_CLIENTS)
+		return &stay->clients[stay->clients_end++];
 	if (silent) {
 		fd_close(silent->channel.fd);
 		channel_done(&silent->channel);
@@ -200,7 +202,7 @@ void stay_accept(struct stay *stay)
 
 static void leave(struct stay *stay, struct stay_client *client)
 {
-	for (size_t i = 0; i < STAY_CALLS; i++) {
+	for (size_t i = 0; i < stay->calls_end; i++) {
 		struct stay_call *call = &stay->calls[i];
 
 		if (!call->ref || call->client != client)
@@ -221,7 +223,7 @@ static void leave(struct stay *stay, struct stay_client *client)
 
 void stay_clients_turn(struct stay *stay)
 {
-	for (size_t i = 0; i < STAY_CLIENTS; i++) {
+	for (size_t i = 0; i < stay->clients_end; i++) {
 		struct stay_client *client = &stay->clients[i];
 
 		if (client->channel.fd < 0)
@@ -257,7 +259,7 @@ static void say_bye(const struct run *run, struct stay_client *client)
 
 void stay_clients_done(struct stay *stay, const struct run_outcome *outcome)
 {
-	for (size_t i = 0; i < STAY_CLIENTS; i++) {
+	for (size_t i = 0; i < stay->clients_end; i++) {
 		struct stay_client *client = &stay->clients[i];
 
 		if (client->channel.fd < 0)

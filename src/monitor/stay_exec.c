@@ -298,6 +298,8 @@ static int detach(struct stay *stay, struct stay_call *call, struct csn_error *e
 	for (size_t i = 0; i < STAY_DETACHED; i++)
 		if (!stay->detached[i]) {
 			stay->detached[i] = call->exec;
+			if (i >= stay->detached_end)
+				stay->detached_end = i + 1;
 			call->exec->call = NULL;
 			call->exec = NULL;
 			return 0;
@@ -308,7 +310,7 @@ static int detach(struct stay *stay, struct stay_call *call, struct csn_error *e
 
 bool stay_has_detached(const struct stay *stay)
 {
-	for (size_t i = 0; i < STAY_DETACHED; i++)
+	for (size_t i = 0; i < stay->detached_end; i++)
 		if (stay->detached[i])
 			return true;
 	return false;
@@ -388,7 +390,7 @@ int stay_detached_ended(struct stay *stay, const struct term *map, struct csn_er
 		return -EBADMSG;
 	if (!term_is_atom(event, "ended"))
 		return csn_fail(err, -EBADMSG, "wire", "the agent sent a fact that is none");
-	for (size_t i = 0; i < STAY_DETACHED; i++) {
+	for (size_t i = 0; i < stay->detached_end; i++) {
 		struct stay_exec *exec = stay->detached[i];
 
 		if (!exec || exec->ref != (int64_t)number_of(map, "ref"))

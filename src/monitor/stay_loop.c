@@ -181,15 +181,15 @@ static void add_channel(struct watch *watch, const struct channel *channel, read
 static void fill(struct watch *watch, const struct stay *stay)
 {
 	watch->count = 0;
-	for (size_t i = 0; i < STAY_CALLS; i++)
+	for (size_t i = 0; i < stay->calls_end; i++)
 		add_notifier(watch, stay->calls[i].exec, on_notified, i);
-	for (size_t i = 0; i < STAY_DETACHED; i++)
+	for (size_t i = 0; i < stay->detached_end; i++)
 		add_notifier(watch, stay->detached[i], on_detached, i);
 	add_fixed(watch, stay);
-	for (size_t i = 0; i < STAY_CALLS; i++)
+	for (size_t i = 0; i < stay->calls_end; i++)
 		if (stay->calls[i].work)
 			add_channel(watch, &stay->calls[i].work->channel, on_worker, i);
-	for (size_t i = 0; i < STAY_CLIENTS; i++)
+	for (size_t i = 0; i < stay->clients_end; i++)
 		add_channel(watch, &stay->clients[i].channel, on_client, i);
 }
 
@@ -197,7 +197,7 @@ static void flush(struct stay *stay)
 {
 	stay_clients_turn(stay);
 	channel_flush(&stay->run.channel);
-	for (size_t i = 0; i < STAY_CALLS; i++)
+	for (size_t i = 0; i < stay->calls_end; i++)
 		if (stay->calls[i].work)
 			channel_flush(&stay->calls[i].work->channel);
 }

@@ -82,9 +82,9 @@ static uint64_t count_commands(const struct stay *stay)
 {
 	uint64_t count = 0;
 
-	for (size_t i = 0; i < STAY_CALLS; i++)
+	for (size_t i = 0; i < stay->calls_end; i++)
 		count += stay->calls[i].exec != NULL;
-	for (size_t i = 0; i < STAY_DETACHED; i++)
+	for (size_t i = 0; i < stay->detached_end; i++)
 		count += stay->detached[i] != NULL;
 	return count;
 }

@@ -14,11 +14,11 @@ static void forget(void *data)
 {
 	struct stay *stay = data;
 
-	for (size_t i = 0; i < STAY_CLIENTS; i++)
+	for (size_t i = 0; i < stay->clients_end; i++)
 		fd_close(stay->clients[i].channel.fd);
 	if (stay->setup->port)
 		fd_close(stay->setup->port->out_fd);
-	for (size_t i = 0; i < STAY_CALLS; i++)
+	for (size_t i = 0; i < stay->calls_end; i++)
 		if (stay->calls[i].work)
 			fd_close(stay->calls[i].work->channel.fd);
 	fd_close(stay->setup->listen_fd);
