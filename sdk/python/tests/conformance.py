@@ -1,108 +1,12 @@
-"""Tells the stories of sdk/conformance to a sandbox, and compares what it answers."""
+"""Tells the stories of sdk/conformance to the Python package."""
 
 from __future__ import annotations
 
-import base64
-import json
 import pathlib
-import shutil
-import tempfile
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional
 
 import caisson
-
-FOLDER = pathlib.Path(__file__).resolve().parents[2] / "conformance"
-SCHEMA = "caisson.conformance/1"
-
-
-class Different(AssertionError):
-    """An answer is not the expected one; says where."""
-
-
-def stories() -> List[pathlib.Path]:
-    return sorted(FOLDER.glob("*.json"))
-
-
-# ---- values -------------------------------------------------------------------------------------
-
-
-def is_value(item: object) -> bool:
-    return isinstance(item, str) or (isinstance(item, dict) and bool({"base64", "repeat", "join"} & set(item)))
-
-
-def data(value: Any) -> bytes:
-    """The bytes of a value."""
-    if isinstance(value, str):
-        return value.encode("utf-8")
-    if "base64" in value:
-        return base64.b64decode(value["base64"])
-    if "repeat" in value:
-        return data(value["repeat"]) * int(value["times"])
-    return b"".join(data(item) for item in value["join"])
-
-
-def replaced(item: Any, places: Mapping[str, str]) -> Any:
-    if isinstance(item, str):
-        for name, path in places.items():
-            item = item.replace("{" + name + "}", path)
-        return item
-    if isinstance(item, dict):
-        return {key: replaced(value, places) for key, value in item.items()}
-    return [replaced(value, places) for value in item] if isinstance(item, list) else item
-
-
-# ---- comparing ----------------------------------------------------------------------------------
-
-
-def as_bytes(value: Any) -> Any:
-    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
-
-
-def compare(expected: Any, found: Any, where: str) -> None:
-    if isinstance(expected, dict) and not is_value(expected):
-        matcher = next((key for key in MATCHERS if key in expected), None)
-        if matcher is None:
-            for key, value in expected.items():
-                if key not in found:
-                    raise Different(f"{where}.{key}: not there")
-                compare(value, found[key], f"{where}.{key}")
-            return
-        for key in expected:
-            if not MATCHERS[key](expected[key], found, where):
-                raise Different(f"{where}: {key} {expected[key]!r:.200}, found {found!r:.300}")
-    elif isinstance(expected, list):
-        if not isinstance(found, list) or len(found) != len(expected):
-            raise Different(f"{where}: {len(expected)} expected, found {found!r:.300}")
-        for i, item in enumerate(expected):
-            compare(item, found[i], f"{where}[{i}]")
-    elif is_value(expected):
-        if as_bytes(found) != data(expected):
-            raise Different(f"{where}: {expected!r:.200} expected, found {found!r:.300}")
-    elif type(expected) is not type(found) or expected != found:
-        raise Different(f"{where}: {expected!r} expected, found {found!r:.300}")
-
-
-def contains(expected: Any, found: Any, where: str) -> bool:
-    if not isinstance(found, list):
-        return data(expected) in as_bytes(found)
-    for item in found:
-        try:
-            compare(expected, item, where)
-        except Different:
-            continue
-        return True
-    return False
-
-
-MATCHERS: Dict[str, Callable[[Any, Any, str], bool]] = {
-    "contains": contains,
-    "length": lambda expected, found, _: len(as_bytes(found)) == expected,
-    "at_least": lambda expected, found, _: found >= expected,
-    "at_most": lambda expected, found, _: found <= expected,
-}
-
-
-# ---- calling ------------------------------------------------------------------------------------
+from compare import Told, data, ready, replaced
 
 
 def seconds(args: Dict[str, Any]) -> Dict[str, Any]:
@@ -232,50 +136,24 @@ class Teller:
         return {"has": [name in self.sandbox.verbs for name in args["names"]]}
 
 
-def ready(item: Any) -> Any:
-    """Arguments with values as bytes; texts stay texts."""
-    if is_value(item) and not isinstance(item, str):
-        return data(item)
-    if isinstance(item, dict):
-        return {key: ready(value) for key, value in item.items()}
-    return [ready(value) for value in item] if isinstance(item, list) else item
-
-
 class Story:
-    """A file: its folders, its sandbox, its rows."""
+    """A story, and its sandbox."""
 
     def __init__(self, path: pathlib.Path) -> None:
-        self.told = json.loads(path.read_text(encoding="utf-8"))
-        assert self.told["schema"] == SCHEMA
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="caisson-story-"))
-        self.places = {name: str(self.folder / name) for name in ("workspace", "host")}
-        for name in self.places:
-            place = self.folder / name
-            place.mkdir(mode=0o700)
-            for file, content in self.told.get(name, {}).items():
-                (place / file).parent.mkdir(parents=True, exist_ok=True)
-                (place / file).write_bytes(data(content))
-        self.sandbox = self.open(self.told.get("open", {}))
+        self.told = Told(path)
+        self.sandbox = self.open(self.told.story.get("open", {}))
         self.teller = Teller(self.sandbox)
 
     def open(self, options: Mapping[str, Any]) -> caisson.Sandbox:
-        more = {"no_record": True, **replaced(dict(options), self.places)}
-        mode = more.pop("mode", None)
-        if mode is not None:
-            more["workspace"] = f"{self.places['workspace']}:{mode}"
-        if "policy" in self.told and "policy" not in more:
-            policy = self.folder / "policy.yaml"
-            policy.write_text(replaced(self.told["policy"], self.places), encoding="utf-8")
-            more["policy"] = policy
-        return caisson.Sandbox(**more)
+        return caisson.Sandbox(**self.told.options(options))
 
     def close(self) -> None:
         self.sandbox.close()
-        shutil.rmtree(self.folder)
+        self.told.close()
 
     def answer(self, row: Dict[str, Any]) -> Dict[str, Any]:
         """Its result, or {"error": …}."""
-        args = ready(replaced(row.get("args", {}), self.places))
+        args = ready(replaced(row.get("args", {}), self.told.places))
         try:
             if row["call"] == "open":
                 self.open(args).close()
@@ -286,15 +164,3 @@ class Story:
             return done
         except caisson.CaissonError as error:
             return {"error": {"code": error.code, "stage": error.stage, "says": str(error)}}
-
-    def check(self, row: Dict[str, Any]) -> None:
-        found = self.answer(row)
-        if "error" in row:
-            expected = dict(row["error"])
-            if "says" in expected:
-                expected["says"] = {"contains": expected["says"]}
-            compare({"error": expected}, found, row["name"])
-        elif set(found) == {"error"}:
-            raise Different(f"{row['name']}: {found['error']}")
-        else:
-            compare(row.get("result", {}), found, row["name"])
