@@ -62,6 +62,7 @@ class AsyncStream:
         self._call: "Call[Any]" = Call(op, self._events.put_nowait, True)
         self._input = _Input(stdin) if op.input is _core.PULL and stdin is not _core.PULL else None
         self._done: Any = None
+        sandbox._check()
         sandbox._do(sandbox._core.begin, self._call, now())
 
     def __aiter__(self) -> "AsyncStream":
@@ -268,10 +269,15 @@ class AsyncSandbox(Handle):
         if left_s is not None:
             self._timer = loop.call_later(left_s, self._expire)
 
-    def _do(self, function: Callable[..., Any], *args: Any) -> None:
+    def _check(self) -> None:
         if self._loop is None:
             raise Invalid("this sandbox is not open: `async with` it, or await it", "invalid", "open")
+        super()._check()
+
+    def _do(self, function: Callable[..., Any], *args: Any) -> None:
         self._check()
+        if asyncio.get_running_loop() is not self._loop:
+            raise Invalid("this sandbox belongs to another event loop: open one here", "invalid", "open")
         self._link.do(function, *args)
         self._look()
 
@@ -283,16 +289,18 @@ class AsyncSandbox(Handle):
             callback(violation)
 
     async def _call(self, op: "Op[T]", stdin: object = None, cancel: Optional[Cancel] = None) -> T:
+        self._check()
         events: "asyncio.Queue[Event]" = asyncio.Queue()
         call: "Call[T]" = Call(op, events.put_nowait)
+        call.is_cancelled = cancel is not None and cancel.is_set
         source = _Input(stdin) if op.input is _core.PULL else None
 
         def stop() -> None:
             assert self._loop is not None
             self._loop.call_soon_threadsafe(self._do, self._core.cancel, call, now())
 
+        self._do(self._core.begin, call, now())
         try:
-            self._do(self._core.begin, call, now())
             if cancel is not None:
                 cancel._watch(stop)
             while True:
@@ -304,7 +312,7 @@ class AsyncSandbox(Handle):
                 elif source is not None:
                     self._do(self._core.feed, call, await source.next())
         except BaseException:
-            if not call.is_over and self._loop is not None:  # cancelled, or what a callback raised
+            if not call.is_over:  # its task was cancelled, or what a callback raised
                 self._do(self._core.abandon, call, now())
             raise
         finally:

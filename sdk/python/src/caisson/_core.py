@@ -15,7 +15,7 @@ A call's events go to its listener, in the thread that drives:
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Callable, Deque, Dict, FrozenSet, Generic, List, Mapping, Optional, Tuple, TypeVar
+from typing import Any, Callable, Deque, Dict, FrozenSet, Generic, Mapping, Optional, Tuple, TypeVar
 
 from . import _results
 from ._errors import CaissonError, Cancelled, Invalid, Lost, NotSupported, Timeout, VersionMismatch
@@ -142,6 +142,7 @@ class Core:
         self._in = bytearray()
         self._calls: "Dict[int, Call[Any]]" = {}
         self._queue: "Deque[Call[Any]]" = deque()
+        self._slow_queue: "Deque[Call[Any]]" = deque()
         self._slow = 0
         self._last_ref = 0
         self._why: Optional[CaissonError] = None  # said by bye
@@ -159,7 +160,7 @@ class Core:
         if problem is not None:
             self._finish(call, problem)
             return
-        self._queue.append(call)
+        self._queue_of(call).append(call)
         self._start(now)
 
     def _problem(self, call: "Call[Any]") -> Optional[CaissonError]:
@@ -174,17 +175,14 @@ class Core:
             return NotSupported(f"this sandbox does not have {verb}{_ABSENT.get(verb, '')}", "not_supported", verb)
         return None
 
+    def _queue_of(self, call: "Call[Any]") -> "Deque[Call[Any]]":
+        return self._slow_queue if call.op.verb in SLOW_VERBS else self._queue
+
     def _start(self, now: float) -> None:
-        held: "List[Call[Any]]" = []
         while self._queue and len(self._calls) < IN_FLIGHT:
-            call = self._queue.popleft()
-            if call.op.verb in SLOW_VERBS and self._slow >= SLOW:
-                held.append(call)
-                if len(held) > IN_FLIGHT:  # enough was looked at; an end looks again
-                    break
-            else:
-                self._send_call(call, now)
-        self._queue.extendleft(reversed(held))
+            self._send_call(self._queue.popleft(), now)
+        while self._slow_queue and self._slow < SLOW and len(self._calls) < IN_FLIGHT:
+            self._send_call(self._slow_queue.popleft(), now)
 
     def _send_call(self, call: "Call[Any]", now: float) -> None:
         op = call.op
@@ -211,8 +209,8 @@ class Core:
             return
         call.is_cancelled = True
         if call.ref is None:
-            if call in self._queue:
-                self._queue.remove(call)
+            if call in self._queue_of(call):
+                self._queue_of(call).remove(call)
                 self._finish(call, Cancelled("the call was cancelled before it began", "cancelled", call.op.verb))
             return
         call.deadline = now + CANCEL_S
@@ -357,9 +355,10 @@ class Core:
             return
         self.error = error
         self.out.clear()
-        for call in [*self._calls.values(), *self._queue]:
+        for call in [*self._calls.values(), *self._queue, *self._slow_queue]:
             self._finish(call, _again(error))
         self._queue.clear()
+        self._slow_queue.clear()
         self.on_state()
 
     def _take(self, payload: bytes) -> None:
@@ -421,6 +420,9 @@ class Core:
         if not self.is_ready and (ref == 0 or ref == self._open_ref):  # 0: the port could not even read
             stage, _, text = plain(detail).partition(": ")
             self._over(error_of(str(reason), stage if text else "open", text or stage))
+            return
+        if ref == 0 and self.is_owner:  # what we said was malformed
+            self.lose(f"the sandbox refused what it was sent: {plain(detail)}")
             return
         call = self._call(ref)
         error = call.error or failed(str(reason), call.op.verb, plain(detail))

@@ -323,6 +323,7 @@ _KINDS: Dict[str, Callable[[Any, int], bool]] = {
         isinstance(value, list) and len(value) <= most and all(isinstance(item, str) for item in value)
     ),
     "texts": _is_texts,
+    "map": lambda value, _: isinstance(value, dict),
     "maps": lambda value, most: (
         isinstance(value, list) and len(value) <= most and all(isinstance(item, dict) for item in value)
     ),
@@ -407,7 +408,7 @@ class Whole(Keeper):
         self.size += len(data)
         if self.size > self.most:
             raise TooLarge(
-                f"{self.what} is longer than {self.most} bytes: read a part of it, or with stream_read()",
+                f"{self.what} is longer than {self.most} bytes: read a part of it, or with read_pieces()",
                 "efbig",
                 "read",
             )

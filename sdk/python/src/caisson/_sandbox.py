@@ -203,6 +203,7 @@ class Sandbox(Handle):
     def _call(self, op: "Op[T]", stdin: object = None, cancel: Optional[Cancel] = None) -> T:
         events: "SimpleQueue[Event]" = SimpleQueue()
         call: "Call[T]" = Call(op, events.put)
+        call.is_cancelled = cancel is not None and cancel.is_set
         source = pieces_of(stdin) if op.input is _core.PULL else None
 
         def stop() -> None:

@@ -45,11 +45,27 @@ VIOLATION: Dict[str, Key] = {
 }
 
 OPENED: Dict[str, Key] = {
-
+    "caisson": Key("text", True, 255, {}),
+    "protocol": Key("integer", True, 65535, {}),
+    "verbs": Key("atoms", True, 64, {}),
+    "enforces": Key("atoms", True, 64, {}),
+    "sandbox_id": Key("text", True, 255, {}),
+    "tier": Key("text", True, 255, {}),
+    "backend": Key("text", True, 255, {}),
+    "workspace": Key("text", True, 4095, {}),
+    "mode": Key("text", True, 255, {}),
+    "name": Key("text", False, 255, {}),
+    "at": Key("text", False, 4095, {}),
+    "network": Key("text", False, 255, {}),
+    "warnings": Key("texts", False, 2097152, {}),
+    "protect_not_enforced": Key("texts", False, 2097152, {}),
 }
 
 CLOSED: Dict[str, Key] = {
-
+    "reason": Key("atom", True, 0, {}),
+    "sandbox_id": Key("text", False, 255, {}),
+    "recorded": Key("boolean", False, 0, {}),
+    "result": Key("map", False, 0, {}),
 }
 
 REPLIES: Dict[str, Dict[str, Key]] = {

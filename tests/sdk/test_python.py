@@ -1,0 +1,68 @@
+"""sdk/python: installed as a user would, then its own tests by the built program, its types and its form.
+
+The virtual environment is kept in the build folder, until what it is made from changes."""
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = TOP / "sdk/python"
+BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD") or TOP / "build").resolve()
+HEAVY = os.environ.get("CSN_SDK_HEAVY") == "1"  # frameworks whose installation takes long, too
+
+
+def run(*argv, timeout=300, **more):
+    done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=timeout, encoding="utf-8", **more)
+    assert done.returncode == 0, done.stdout[-6000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def python():
+    """An interpreter that has what the tests need, and not the package."""
+    files = [PACKAGE / "tests/requirements.txt", *([PACKAGE / "tests/requirements-heavy.txt"] if HEAVY else [])]
+    made_from = "".join(file.read_text(encoding="utf-8") for file in files) + sys.version
+    folder = BUILD / f"sdk-python-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}"
+    if not (folder / "complete").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        run(sys.executable, "-m", "venv", folder)
+        flags = [word for file in files for word in ("-r", file)]
+        run(folder / "bin/pip", "install", "-q", "--disable-pip-version-check", *flags)
+        (folder / "complete").touch()
+    return folder / "bin/python"
+
+
+@pytest.fixture(scope="module")
+def installed(python, tmp_path_factory):
+    """The package in a folder of its own, from a copy: an installation writes beside its sources."""
+    copy = tmp_path_factory.mktemp("copy") / "python"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__", ".*_cache"))
+    target = tmp_path_factory.mktemp("installed")
+    run(python, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-index",
+        "--disable-pip-version-check", "--target", target, copy)
+    assert (target / "caisson/py.typed").exists()
+    return target
+
+
+def test_its_own_tests(python, installed):
+    env = os.environ | {"PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"}
+    told = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error::ResourceWarning",
+               "-o", "faulthandler_timeout=40", PACKAGE / "tests", env=env, timeout=150)
+    assert "passed" in told and "skipped" not in told, told
+
+
+def test_types(python):
+    run(python, "-m", "mypy", "--config-file", PACKAGE / "pyproject.toml", "--cache-dir", BUILD / "sdk-python-mypy",
+        cwd=PACKAGE)
+
+
+def test_form(python):
+    ruff = python.parent / "ruff"
+    run(ruff, "format", "--no-cache", "--check", PACKAGE)
+    run(ruff, "check", "--no-cache", PACKAGE)
