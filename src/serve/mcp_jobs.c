@@ -107,7 +107,7 @@ static struct mcp_job *find(const struct mcp_jobs *jobs, const json_t *id)
 {
 	struct mcp_job *job = jobs->first;
 
-	while (job && !json_equal(job->id, id))
+	while (job && (job->is_answered || !json_equal(job->id, id)))
 		job = job->next;
 	return job;
 }
@@ -143,19 +143,36 @@ enum mcp_jobs_said mcp_jobs_add(struct mcp_jobs *jobs, struct mcp_job *job)
 	return said;
 }
 
-static void cancel(struct mcp_job *job)
+/* One that waits is gone at once; where `*at` points to is then the next. */
+static bool cancel(struct mcp_jobs *jobs, struct mcp_job **at)
 {
+	struct mcp_job *job = *at;
+
+	if (!job->is_running) {
+		*at = job->next;
+		jobs->waiting--;
+		mcp_job_free(job);
+		return true;
+	}
 	job->is_cancelled = true;
 	if (job->sandbox)
 		csn_cancel(job->sandbox, job->call_id, NULL);
+	return false;
 }
 
 void mcp_jobs_cancel(struct mcp_jobs *jobs, const json_t *id)
 {
+	struct mcp_job **at = &jobs->first;
+
 	pthread_mutex_lock(&jobs->lock);
-	for (struct mcp_job *job = jobs->first; job; job = job->next)
-		if (!id || json_equal(job->id, id))
-			cancel(job);
+	while (*at) {
+		bool is_meant = !(*at)->is_answered && (!id || json_equal((*at)->id, id));
+
+		if (!is_meant || !cancel(jobs, at))
+			at = &(*at)->next;
+	}
+	if (!jobs->first)
+		pthread_cond_broadcast(&jobs->changed);
 	pthread_mutex_unlock(&jobs->lock);
 }
 
@@ -181,6 +198,14 @@ bool mcp_job_is_cancelled(struct mcp_jobs *jobs, const struct mcp_job *job)
 	is_cancelled = job->is_cancelled;
 	pthread_mutex_unlock(&jobs->lock);
 	return is_cancelled;
+}
+
+bool mcp_job_may_answer(struct mcp_jobs *jobs, struct mcp_job *job)
+{
+	pthread_mutex_lock(&jobs->lock);
+	job->is_answered = !job->is_cancelled;
+	pthread_mutex_unlock(&jobs->lock);
+	return job->is_answered;
 }
 
 unsigned mcp_jobs_count(struct mcp_jobs *jobs)

@@ -27,8 +27,9 @@ struct mcp_job {
 	json_t *args;
 	json_t *token; /* for progress; NULL: none is wanted */
 	const struct mcp_tool *tool;
-	bool is_running, is_cancelled; /* this and what follows: under the lock of the jobs */
-	csn_sandbox *sandbox;          /* while a call of the library may run */
+	bool is_running, is_cancelled,
+		is_answered;  /* this and what follows: under the lock of the jobs */
+	csn_sandbox *sandbox; /* while a call of the library may run */
 	uint64_t call_id;
 };
 
@@ -60,6 +61,9 @@ void mcp_jobs_cancel(struct mcp_jobs *jobs, const json_t *id);
  */
 uint64_t mcp_job_call(struct mcp_jobs *jobs, struct mcp_job *job, csn_sandbox *sandbox);
 bool mcp_job_is_cancelled(struct mcp_jobs *jobs, const struct mcp_job *job);
+
+/* May it be answered? Not if it was cancelled; from here on its id is free for another. */
+bool mcp_job_may_answer(struct mcp_jobs *jobs, struct mcp_job *job);
 
 /* How many wait or run. */
 unsigned mcp_jobs_count(struct mcp_jobs *jobs);

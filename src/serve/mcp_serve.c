@@ -21,8 +21,9 @@
 
 enum {
 	GRACE_MS = 1000,         /* for calls that run when stdin ends */
+	STUCK_MS = 2000,         /* for a client that closed stdin and reads no answers */
 	CANCEL_MS = 5000,        /* for what was cancelled */
-	FLUSH_MS = 1000,         /* for a client that reads slowly to the last */
+	TICK_MS = 100,           /* between looks, when nothing would wake us */
 	BEAT_MS = 4 * 60 * 1000, /* less than limits.idle usually is */
 };
 
@@ -31,12 +32,15 @@ struct serving {
 	struct mcp_lines lines;
 	int in_fd;
 	int signal_fd;
-	uint64_t beat_ms; /* when the sandbox is told next that we are here */
+	uint64_t beat_ms;  /* when the sandbox is told next that we are here */
+	uint64_t moved_ms; /* when the client last took something, or there was little to take */
+	bool is_closed;    /* the client closed its end; there may be more to read */
 	bool is_over;
 	bool is_signalled;
 };
 
-static void take_lines(struct serving *serving)
+/* Is there nothing left to take? A client that does not read its answers is not asked for more. */
+static bool take_lines(struct serving *serving)
 {
 	const char *line = NULL;
 	ssize_t size;
@@ -47,20 +51,20 @@ static void take_lines(struct serving *serving)
 			mcp_rpc_error(serving->mcp, NULL, MCP_INVALID_REQUEST,
 				      "a message of more than 16 MiB: it was not read");
 		else if (size < 0)
-			return;
+			return true;
 		else if (size > 0)
 			mcp_rpc_line(serving->mcp, line, (size_t)size);
 	}
+	return false;
 }
 
-static void take_input(struct serving *serving)
+static void take_input(struct serving *serving, short events)
 {
-	ssize_t n = mcp_lines_read(&serving->lines, serving->in_fd);
+	ssize_t n = events ? mcp_lines_read(&serving->lines, serving->in_fd) : -EAGAIN;
 
 	if (n < 0 && n != -EAGAIN)
 		serving->is_over = true;
-	take_lines(serving);
-	if (n == 0)
+	if (take_lines(serving) && serving->lines.is_ended)
 		serving->is_over = true;
 }
 
@@ -74,45 +78,60 @@ static void beat(struct serving *serving)
 	mcp_box_beat(&serving->mcp->box);
 }
 
+/* Sends what the client takes. Does it take nothing, for long, having closed its own end? */
+static void give_output(struct serving *serving, short events)
+{
+	struct mcp_out *out = &serving->mcp->out;
+
+	if (events & (POLLERR | POLLHUP | POLLNVAL))
+		mcp_out_leave(out);
+	if (events & POLLOUT || !mcp_out_is_busy(out))
+		serving->moved_ms = clock_now_ms();
+	mcp_out_flush(out);
+	serving->is_over |= mcp_out_is_gone(out);
+	if (serving->is_closed && clock_now_ms() - serving->moved_ms > STUCK_MS)
+		serving->is_over = true;
+}
+
 /* Sleeps until there is something to do, and does it. */
 static void turn(struct serving *serving)
 {
 	struct mcp_out *out = &serving->mcp->out;
-	bool is_busy = mcp_out_is_busy(out);
-	short writes = mcp_out_is_waiting(out) ? POLLOUT : 0;
+	bool reads = !mcp_out_is_busy(out) && !serving->lines.is_ended;
 	struct pollfd fds[] = {
-		{ .fd = is_busy ? -1 : serving->in_fd, .events = POLLIN },
-		{ .fd = out->fd, .events = writes },
+		/* Closed while it is not read from, it would wake us for ever. */
+		{ .fd = reads || !serving->is_closed ? serving->in_fd : -1,
+		  .events = reads ? POLLIN : POLLRDHUP },
+		{ .fd = out->fd, .events = mcp_out_is_waiting(out) ? POLLOUT : 0 },
 		{ .fd = out->wake_fd, .events = POLLIN },
 		{ .fd = serving->signal_fd, .events = POLLIN },
 	};
 
-	if (poll(fds, 4, BEAT_MS) < 0 && errno != EINTR)
+	if (poll(fds, 4, serving->is_closed ? TICK_MS : BEAT_MS) < 0 && errno != EINTR)
 		serving->is_over = true;
 	if (fds[3].revents)
 		serving->is_over = serving->is_signalled = true;
-	if (fds[1].revents & (POLLERR | POLLHUP | POLLNVAL))
-		mcp_out_leave(out);
-	if ((fds[1].revents & POLLOUT) || fds[2].revents)
-		mcp_out_flush(out);
-	if (is_busy)
-		take_lines(serving); /* that waited */
-	else if (fds[0].revents)
-		take_input(serving);
-	serving->is_over |= mcp_out_is_gone(out);
+	serving->is_closed |= (fds[0].revents & (POLLHUP | POLLRDHUP)) != 0;
+	give_output(serving, fds[1].revents);
+	take_input(serving, reads ? fds[0].revents : 0);
 	beat(serving);
 }
 
-/* What is queued, as far as the client takes it in time. */
-static void flush(struct mcp_out *out)
+/* Until the calls have ended and what they said is written, or the time is over. */
+static void drain(struct mcp *mcp, uint64_t wait_ms)
 {
-	uint64_t until_ms = clock_now_ms() + FLUSH_MS, now_ms;
+	uint64_t until_ms = clock_now_ms() + wait_ms;
+	struct mcp_out *out = &mcp->out;
 
-	while (mcp_out_is_waiting(out) && (now_ms = clock_now_ms()) < until_ms) {
-		struct pollfd room = { .fd = out->fd, .events = POLLOUT };
+	while ((mcp_jobs_count(&mcp->jobs) > 0 || mcp_out_is_waiting(out)) &&
+	       clock_now_ms() < until_ms && !mcp_out_is_gone(out)) {
+		struct pollfd fds[] = {
+			{ .fd = out->fd, .events = mcp_out_is_waiting(out) ? POLLOUT : 0 },
+			{ .fd = out->wake_fd, .events = POLLIN },
+		};
 
-		poll(&room, 1, (int)(until_ms - now_ms));
-		if (room.revents & ~POLLOUT)
+		poll(fds, 2, TICK_MS / 10);
+		if (fds[0].revents & ~POLLOUT)
 			mcp_out_leave(out);
 		mcp_out_flush(out);
 	}
@@ -122,14 +141,12 @@ static void flush(struct mcp_out *out)
 static bool end_calls(struct serving *serving)
 {
 	struct mcp *mcp = serving->mcp;
-	bool is_left = serving->is_signalled || mcp_out_is_gone(&mcp->out);
 
-	if (!is_left && mcp_jobs_end(&mcp->jobs, clock_now_ms() + GRACE_MS))
-		return true;
+	if (!serving->is_signalled)
+		drain(mcp, GRACE_MS);
+	mcp_out_leave(&mcp->out); /* who waits to write must not hold up the end */
 	mcp_jobs_cancel(&mcp->jobs, NULL);
 	mcp_box_end(&mcp->box);
-	if (is_left)
-		mcp_out_leave(&mcp->out); /* who waits to write must not hold up the end */
 	return mcp_jobs_end(&mcp->jobs, clock_now_ms() + CANCEL_MS);
 }
 
@@ -154,7 +171,6 @@ static void serve(struct serving *serving)
 		turn(serving);
 	if (!end_calls(serving))
 		_exit(1); /* its end of the stream closes: the monitor destroys the sandbox */
-	flush(&mcp->out);
 	mcp_box_close(&mcp->box);
 }
 
@@ -172,7 +188,8 @@ int mcp_serve(const struct mcp_config *config, int in_fd, int out_fd)
 	mcp_box_init(&mcp.box, config);
 	mcp_jobs_init(&mcp.jobs, &mcp);
 	mcp_lines_init(&serving.lines, MCP_LINE_BYTES);
-	serving.beat_ms = clock_now_ms() + BEAT_MS;
+	serving.moved_ms = clock_now_ms();
+	serving.beat_ms = serving.moved_ms + BEAT_MS;
 	serve(&serving);
 	mcp_lines_done(&serving.lines);
 	mcp_out_done(&mcp.out);

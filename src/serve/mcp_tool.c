@@ -264,7 +264,7 @@ void mcp_tool_work(struct mcp *mcp, struct mcp_job *job)
 	if (r < 0)
 		take_failure(&call, -r);
 	/* Who cancelled does not wait: an answer would be one to nothing. */
-	if (!mcp_job_is_cancelled(&mcp->jobs, job))
+	if (mcp_job_may_answer(&mcp->jobs, job))
 		mcp_rpc_answer(mcp, job->id, result_of(&call));
 	json_decref(call.content);
 	json_decref(call.structured);

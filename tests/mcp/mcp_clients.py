@@ -64,7 +64,7 @@ class Raw:
             view = view[self.process.stdin.write(view):]
 
     def send(self, message):
-        self.write(json.dumps(message).encode() + b"\n")
+        self.write(json.dumps(message, ensure_ascii=False).encode() + b"\n")
 
     def line(self, seconds=10):
         """The next line, or None: none came in time, or the stream ended."""
