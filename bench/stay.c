@@ -2,17 +2,17 @@
  * stay - what a sandbox that stays costs through libcaisson, beside the least that can be
  *
  *	stay exec CAISSON ROUNDS	/bin/true in it, to fork, exec and wait
- *	stay read CAISSON ROUNDS	a file of 4 KiB (`small`), to two bare hops over socket
- *pairs stay life CAISSON ROUNDS	open, one command and close, to `caisson run -- /bin/true`
- *	stay copy CAISSON ROUNDS MIB	that much read (`sparse`, `large`) and written, to two bare
- *hops stay crowd CAISSON COUNT	that many at once, a call in each; closes them at end of input
+ *	stay read CAISSON ROUNDS	a file of 4 KiB (`small`), to two bare hops
+ *	stay life CAISSON ROUNDS	open, a command and close, to `caisson run -- /bin/true`
+ *	stay pool CAISSON ROUNDS	the same from the pool `bench`, and its parts
+ *	stay copy CAISSON ROUNDS MIB	so much read (`sparse`, `large`) and written, to bare hops
+ *	stay crowd CAISSON COUNT	many at once, a call in each; closes at end of input
  *
  * What is compared goes in turn, in this one process, so that the noise of the machine hits both.
  * Files lie in the current folder, which becomes the workspace. Prints a line each: name, samples,
  * min, p50, p99; in microseconds, of `copy` in MB/s. Status 2 and a sentence when anything fails.
  *
- *	cc -O2 -D_GNU_SOURCE -Isrc -Iinclude -o stay bench/stay.c src/base/str.c libcaisson.a
- *-lpthread
+ *	cc -O2 -D_GNU_SOURCE -Isrc -Iinclude bench/stay.c src/base/str.c libcaisson.a -lpthread
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,9 +35,10 @@ enum {
 	ROUNDS_MAX = 100000,
 	ROWS = 8,
 	CROWD_MAX = 4096,
-	ASK = 38,         /* bytes of a call for a short path, as the library sends it */
-	ANSWER = 4140,    /* and of the reply with 4 KiB */
-	PIECE = 64 << 10, /* of a `data` frame */
+	ASK = 38,            /* bytes of a call for a short path, as the library sends it */
+	ANSWER = 4140,       /* and of the reply with 4 KiB */
+	PIECE = 64 << 10,    /* of a `data` frame */
+	POOL_PAUSE_MS = 100, /* until the pool is full again */
 };
 
 struct row {
@@ -323,6 +324,34 @@ static void measure_life(uint64_t rounds)
 	}
 }
 
+/* The pool fills again meanwhile: what is measured is what somebody waits for. */
+static void measure_pool(uint64_t rounds)
+{
+	static const char *const argv[] = { "/bin/true", NULL };
+
+	for (uint64_t i = 0; i < rounds; i++) {
+		double at[5];
+		csn_sandbox *sandbox;
+
+		poll(NULL, 0, POOL_PAUSE_MS);
+		at[0] = now_us();
+		sandbox = open_one(&(csn_options){ .pool = "bench" });
+		at[1] = now_us();
+		exec_true(sandbox);
+		at[2] = now_us();
+		csn_close(sandbox);
+		at[3] = now_us();
+		poll(NULL, 0, POOL_PAUSE_MS);
+		at[4] = now_us();
+		spawn(argv);
+		note("fork", now_us() - at[4]);
+		note("open", at[1] - at[0]);
+		note("exec", at[2] - at[1]);
+		note("close", at[3] - at[2]);
+		note("life", at[3] - at[0]);
+	}
+}
+
 /* ---- much at once --------------------------------------------------------------------------- */
 
 static int count_output(void *data, enum csn_stream stream, const void *bytes, size_t size)
@@ -431,28 +460,41 @@ static void measure_crowd(uint64_t count)
 	printf("close\t%.0f\n", (at[3] - at[2]) / (double)count);
 }
 
-int main(int argc, char **argv)
-{
-	uint64_t rounds = 0, mib = 0;
-	const char *what = argc > 3 ? argv[1] : "";
+static const struct {
+	const char *name;
+	void (*measure)(uint64_t rounds);
+} parts[] = { { "exec", measure_exec },
+	      { "read", measure_read },
+	      { "life", measure_life },
+	      { "pool", measure_pool } };
 
-	if (argc > 3 && str_parse_u64(argv[3], ROUNDS_MAX, &rounds) < 0)
-		return 2;
-	if (argc > 4 && str_parse_u64(argv[4], 1 << 16, &mib) < 0)
-		return 2;
-	caisson = argc > 2 ? argv[2] : "";
-	if (str_is(what, "exec"))
-		measure_exec(rounds);
-	else if (str_is(what, "read"))
-		measure_read(rounds);
-	else if (str_is(what, "life"))
-		measure_life(rounds);
-	else if (str_is(what, "copy") && mib > 0)
+static int measure(const char *what, uint64_t rounds, uint64_t mib)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (str_is(what, parts[i].name)) {
+			parts[i].measure(rounds);
+			return 0;
+		}
+	if (str_is(what, "copy") && mib > 0)
 		measure_copy(rounds, (size_t)mib << 20);
 	else if (str_is(what, "crowd") && rounds > 0 && rounds <= CROWD_MAX)
 		measure_crowd(rounds);
 	else
 		return 2;
-	print_rows();
 	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t rounds = 0, mib = 0;
+	int status;
+
+	if (argc < 4 || str_parse_u64(argv[3], ROUNDS_MAX, &rounds) < 0)
+		return 2;
+	if (argc > 4 && str_parse_u64(argv[4], 1 << 16, &mib) < 0)
+		return 2;
+	caisson = argv[2];
+	status = measure(argv[1], rounds, mib);
+	print_rows();
+	return status;
 }

@@ -170,8 +170,10 @@ CSN_API csn_sandbox *csn_attach(const char *name, csn_error *err);
 CSN_API csn_sandbox *csn_adopt(int fd, csn_error *err);
 
 /*
- * Ends a sandbox of csn_open(), and waits at most 20 s until nothing of it is left; leaves one of
- * csn_attach(). No call may be running. NULL is fine. Frees the handle, not the results.
+ * Ends a sandbox of csn_open(), and waits at most 20 s until nothing of it is left; of one from a
+ * pool until every process in it is dead and its workspace as it will be: its monitor finishes the
+ * record, and removes mounts and groups, right after. Leaves one of csn_attach(). No call may be
+ * running. NULL is fine. Frees the handle, not the results.
  */
 CSN_API void csn_close(csn_sandbox *sandbox);
 

@@ -1,5 +1,6 @@
 /*
- * caisson-agent: one epoll loop. With --stdio nobody prepared it: alone.h.
+ * caisson-agent: one epoll loop. With --stdio nobody prepared it: alone.h; with --ahead everything
+ * but one step: ahead.h.
  *
  *   0  frames from the monitor ─┐                    ┌─ stdin, stdout, stderr, pty of commands
  *   1  frames to the monitor  ◄─┴── epoll ── signalfd ┴─ SIGCHLD: reap whatever is ours
@@ -21,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/ahead.h"
 #include "agent/alone.h"
 #include "agent/commands.h"
 #include "agent/exec.h"
@@ -28,6 +30,7 @@
 #include "agent/search.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/str.h"
 #include "os/agent_fds.h"
 #include "os/landlock.h"
 #include "os/sweep.h"
@@ -258,10 +261,13 @@ static int setup(struct agent *agent)
 int main(int argc, char **argv)
 {
 	struct agent agent = { 0 };
-	int r = argc > 1 && strcmp(argv[1], "--stdio") == 0 ? alone_prepare() : 0;
+	const char *how = argc > 1 ? argv[1] : "";
+	int r = str_is(how, "--stdio") ? alone_prepare() : 0;
 
 	if (r >= 0)
 		r = setup(&agent);
+	if (r >= 0 && str_is(how, AGENT_AHEAD))
+		r = ahead_prepare();
 	if (r >= 0)
 		r = loop(&agent);
 	if (!agent.is_pid_1) /* a namespace dies with its pid 1 */

@@ -121,6 +121,19 @@ int record_open(struct record *record, const char *root, struct csn_error *err);
 int record_open_as(struct record *record, const char *root, const char *id, struct csn_error *err);
 
 /*
+ * Makes a run's folder before there is a run: under a name that no reader takes for one, with the
+ * files that a run will fill. Locked by who made it; record_sweep() removes what a killed one left.
+ */
+int record_open_ahead(struct record *record, const char *root, struct csn_error *err);
+
+/* Such a folder becomes the run `id` of `root`, if that is still the folder it was made in: 0, or a
+ * negative errno, and the folder is gone then. */
+int record_begin(struct record *record, const char *root, const char *id, struct csn_error *err);
+
+/* Removes such a folder; nothing, where there is none. */
+void record_drop(struct record *record);
+
+/*
  * Continues the chain of an existing run (a job's resume) in the same folder. A line that a
  * crash cut short is removed; a chain that does not verify is refused with -EBADMSG, a run
  * that is still alive with -EBUSY.

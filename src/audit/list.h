@@ -6,6 +6,9 @@
 
 #include "audit/audit.h"
 
+/* In front of the id of a folder that is no run yet: record_open_ahead(). */
+#define RECORD_AHEAD ".ahead-"
+
 enum run_status { RUN_RUNNING, RUN_FINISHED, RUN_LOST };
 
 /*

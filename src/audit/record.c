@@ -15,17 +15,25 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "audit/files.h"
 #include "audit/list.h"
 #include "audit/manifest.h"
+#include "audit/tree.h"
 #include "audit/verify.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
 enum { OPEN_CHAIN = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, ID_TRIES = 8 };
+
+enum { AHEAD_NAME = sizeof RECORD_AHEAD + RUN_ID_SIZE };
+
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+#endif
 
 /* ---- ids ----------------------------------------------------------------------------------- */
 
@@ -156,6 +164,87 @@ int record_open_as(struct record *record, const char *root, const char *id, stru
 		unmake_folder(record);
 	return r;
 }
+
+/* ---- ahead of a run ------------------------------------------------------------------------ */
+
+static void ahead_name(const struct record *record, char ret_name[AHEAD_NAME])
+{
+	snprintf(ret_name, AHEAD_NAME, RECORD_AHEAD "%s", record->run_id);
+}
+
+static int make_ahead(struct record *record, struct csn_error *err)
+{
+	char name[AHEAD_NAME];
+	int r = record_make_id(record->run_id, sizeof record->run_id);
+
+	ahead_name(record, name);
+	if (r == 0 && mkdirat(record->root_fd, name, 0700) < 0)
+		r = -errno;
+	record->dir_fd = r < 0 ? r : files_open_dir(record->root_fd, name);
+	if (record->dir_fd < 0)
+		return files_fail(err, record->dir_fd, "make a folder in the run root", name);
+	lock_folder(record->dir_fd, LOCK_EX);
+	r = make_chain(record, err);
+	if (r == 0)
+		files_prepare(record->dir_fd, "state.json");
+	if (r == 0)
+		record_prepare(record);
+	return r;
+}
+
+int record_open_ahead(struct record *record, const char *root, struct csn_error *err)
+{
+	int r;
+
+	reset(record);
+	r = files_open_root(root, true, &record->root_fd, err);
+	if (r == 0)
+		r = make_ahead(record, err);
+	if (r < 0)
+		record_drop(record);
+	return r;
+}
+
+/* A run root that was moved away meanwhile is not where somebody will look. */
+static bool is_same_folder(int a_fd, int b_fd)
+{
+	struct stat a, b;
+
+	return fstat(a_fd, &a) == 0 && fstat(b_fd, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+int record_begin(struct record *record, const char *root, const char *id, struct csn_error *err)
+{
+	_cleanup_fd_ int root_fd = -1;
+	char name[AHEAD_NAME];
+	int r = record_is_id(id) ? files_open_root(root, false, &root_fd, err) : -EINVAL;
+
+	ahead_name(record, name);
+	if (r == 0 && !is_same_folder(root_fd, record->root_fd))
+		r = -ESTALE;
+	if (r == 0 &&
+	    syscall(SYS_renameat2, record->root_fd, name, root_fd, id, RENAME_NOREPLACE) < 0)
+		r = -errno;
+	if (r < 0) {
+		record_drop(record);
+		return files_fail(err, r, "make the run's folder in the run root", id);
+	}
+	snprintf(record->run_id, sizeof record->run_id, "%s", id);
+	return 0;
+}
+
+void record_drop(struct record *record)
+{
+	char name[AHEAD_NAME];
+
+	ahead_name(record, name);
+	if (record->dir_fd >= 0)
+		tree_remove(record->root_fd, name);
+	record_done(record);
+}
+
+/* ---- an existing one ----------------------------------------------------------------------- */
 
 /* Finds the end of an existing chain and continues there. What a crash cut short is cut off. */
 static int resume_chain(struct record *record, struct csn_error *err)

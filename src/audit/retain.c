@@ -51,7 +51,18 @@ int record_remove(int root_fd, const char *run_id, struct csn_error *err)
 	return remove_gone(root_fd, gone, err);
 }
 
-/* What earlier calls began to remove and did not finish. */
+/* Made ahead for a run that never was: whoever made it held its lock. */
+static bool is_left_ahead(int root_fd, const char *name)
+{
+	_cleanup_fd_ int fd = -1;
+
+	if (!str_starts(name, RECORD_AHEAD) || !record_is_id(name + strlen(RECORD_AHEAD)))
+		return false;
+	fd = files_open_dir(root_fd, name);
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+/* What earlier calls began to remove and did not finish, and what was made ahead in vain. */
 static void finish_gone(int root_fd, const struct removed *removed)
 {
 	int fd = files_open_dir(root_fd, ".");
@@ -66,6 +77,9 @@ static void finish_gone(int root_fd, const struct removed *removed)
 		if (str_starts(entry->d_name, GONE) && record_is_id(entry->d_name + strlen(GONE)))
 			if (remove_gone(root_fd, entry->d_name, NULL) == 0)
 				removed_tell(removed, "record", entry->d_name + strlen(GONE));
+		if (is_left_ahead(root_fd, entry->d_name) &&
+		    remove_gone(root_fd, entry->d_name, NULL) == 0)
+			removed_tell(removed, "record", entry->d_name + strlen(RECORD_AHEAD));
 	}
 	closedir(dir);
 }

@@ -32,11 +32,12 @@ struct wall {
 	int listeners; /* SOCK_SEQPACKET: a command announces its notify listener here; -1: none */
 	int life; /* write end of the life pipe: closing it tells helpers that the monitor is gone
 		   */
-	int failure;      /* a struct csn_error arrives here when a lockdown step fails, end of file
-			     otherwise */
-	int complaints;   /* a file that takes its program's stderr, up to a bound; -1: none */
-	int order;        /* one that waits is let go on here; -1: it does not wait */
-	int spaces[2];    /* of one that waits: its user and mount namespaces; -1 */
+	int failure;    /* a struct csn_error arrives here when a lockdown step fails, end of file
+			   otherwise */
+	int complaints; /* a file that takes its program's stderr, up to a bound; -1: none */
+	int order; /* one that waits says a byte here when its wall stands, and is let go on; -1 */
+	int spaces[2];    /* of one that waits: its user and mount namespaces; the second is held
+			     to the end, so that a death need not take the mounts down; -1 */
 	int userns;       /* of root's that waits: what is lent is id-mapped through it; -1 */
 	int skeleton;     /* holds the lock of what the root is a view of; -1: none */
 	uid_t kernel_uid; /* the uid behind the sandbox, as the host sees it */

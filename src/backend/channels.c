@@ -98,12 +98,8 @@ void channels_weaken(struct backend_report *report, bool is_owner, const char *l
 				     "the hard limit of core files is 0 (ulimit -Hc) and not 1");
 }
 
-void channels_fill(const struct channels *channels, const struct plan *plan,
-		   const struct backend_start *how, struct launch *launch)
+void channels_limit(const struct backend_start *how, struct launch *launch)
 {
-	static char *const agent_argv[] = { (char *)"caisson-agent", NULL };
-	const struct plan_limits *limits = &plan->limits;
-
 	/* 1, not 0: a pipe in core_pattern is started for 0 too, on the host and as root, and for 1
 	 * it is not (the kernel's do_coredump). The command filter keeps it there. */
 	raise_core();
@@ -111,6 +107,16 @@ void channels_fill(const struct channels *channels, const struct plan *plan,
 	/* RLIMIT_DATA, never RLIMIT_AS: WebAssembly reserves address space it does not use. */
 	if (how->data_bytes != PLAN_UNLIMITED)
 		launch_limit(launch, RLIMIT_DATA, how->data_bytes);
+}
+
+void channels_fill(const struct channels *channels, const struct plan *plan,
+		   const struct backend_start *how, struct launch *launch)
+{
+	static char *const agent_argv[] = { (char *)"caisson-agent", NULL };
+	static char *const ahead_argv[] = { (char *)"caisson-agent", (char *)AGENT_AHEAD, NULL };
+	const struct plan_limits *limits = &plan->limits;
+
+	channels_limit(how, launch);
 	if (limits->cpu_milli != PLAN_UNLIMITED)
 		launch->cpu_count = (unsigned)((limits->cpu_milli + 999) / 1000);
 	launch->cpu_first = (unsigned)getpid();
@@ -119,7 +125,7 @@ void channels_fill(const struct channels *channels, const struct plan *plan,
 	launch->landlock_abi = landlock_abi();
 	launch->has_tty = how->has_tty;
 	launch->workdir = "/";
-	launch->agent_argv = agent_argv;
+	launch->agent_argv = how->waits ? ahead_argv : agent_argv;
 	launch->agent_fd = how->agent_fd;
 	launch->search_fd = how->search_fd;
 	launch->life_fd = channels->life;

@@ -32,6 +32,9 @@ void channels_done(struct channels *channels);
  */
 void channels_weaken(struct backend_report *report, bool is_owner, const char *loss);
 
+/* Adds the limits that every launch has: core files, and memory where no controller holds it. */
+void channels_limit(const struct backend_start *how, struct launch *launch);
+
 /* What every launch takes from plan and how: limits, agent, groups, the child's sides. */
 void channels_fill(const struct channels *channels, const struct plan *plan,
 		   const struct backend_start *how, struct launch *launch);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -47,6 +48,37 @@ static int add_texts(struct buf *buf, const char *const *texts, uint32_t *ret_co
 	return *ret_count > POOL_WORDS ? -E2BIG : r;
 }
 
+/* umask() tells by changing it, and the program that we are a part of may have threads. */
+static uint32_t own_umask(void)
+{
+	_cleanup_fd_ int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	char text[256];
+	ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	const char *at;
+	uint32_t mask = 0;
+
+	text[size > 0 ? size : 0] = 0;
+	at = strstr(text, "\nUmask:\t");
+	if (!at)
+		return POOL_NO_UMASK;
+	for (at += strlen("\nUmask:\t"); *at >= '0' && *at <= '7'; at++)
+		mask = (mask << 3 | (uint32_t)(*at - '0')) & 0777;
+	return mask;
+}
+
+static void add_inherited(struct pool_head *head)
+{
+	struct rlimit limit;
+
+	for (int i = 0; i < POOL_LIMITS; i++) {
+		if (getrlimit(i, &limit) < 0)
+			limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
+		head->limits[i].soft = limit.rlim_cur;
+		head->limits[i].hard = limit.rlim_max;
+	}
+	head->umask = own_umask();
+}
+
 static int send_request(int fd, enum pool_wish wish, const char *const *words)
 {
 	struct pool_head head = { .magic = POOL_MAGIC, .wish = wish };
@@ -56,6 +88,7 @@ static int send_request(int fd, enum pool_wish wish, const char *const *words)
 
 	if (!getcwd(cwd, sizeof cwd))
 		return -errno;
+	add_inherited(&head);
 	buf_init(&buf, POOL_BYTES);
 	r = add_texts(&buf, words, &head.words);
 	if (r >= 0)
@@ -95,7 +128,7 @@ bool pool_is_head(const struct pool_head *head)
 {
 	return memcmp(head->magic, POOL_MAGIC, sizeof head->magic) == 0 && head->size > 0 &&
 	       head->size <= POOL_BYTES && head->words <= POOL_WORDS &&
-	       head->variables <= POOL_WORDS;
+	       head->variables <= POOL_WORDS && head->umask <= POOL_NO_UMASK;
 }
 
 int pool_parse(const struct pool_head *head, char *texts, struct pool_texts *ret_texts)

@@ -2,9 +2,10 @@
  * pool - how a pool of prepared sandboxes is asked for one
  *
  * A pool's socket lies in `pools` beside the sandboxes' own (place.h). Whoever connects sends one
- * request: what he would have said to `caisson monitor` or `caisson up`, his folder and his
- * environment. It is answered by one byte; the connection is then the sandbox's stream, as that of
- * `caisson monitor --fd`. Both ends are of one build: the magic says so.
+ * request: what he would have said to `caisson monitor` or `caisson up`, his folder, environment,
+ * umask and resource limits: what a process inherits from who starts it. It is answered by one
+ * byte; the connection is then the sandbox's stream, as that of `caisson monitor --fd`. Both ends
+ * are of one build: the magic says so.
  */
 #pragma once
 
@@ -14,9 +15,9 @@
 
 #include "base/error.h"
 
-enum { POOL_BYTES = 2 << 20, POOL_WORDS = 4096 };
+enum { POOL_BYTES = 2 << 20, POOL_WORDS = 4096, POOL_LIMITS = 16, POOL_NO_UMASK = 0777 };
 
-#define POOL_MAGIC "csnpool1"
+#define POOL_MAGIC "csnpool2"
 
 enum pool_wish {
 	POOL_OPEN = 'O', /* the sandbox lives as long as this stream */
@@ -38,6 +39,11 @@ struct pool_head {
 	uint32_t size; /* of the texts together */
 	uint32_t words;
 	uint32_t variables;
+	struct {
+		uint64_t soft, hard;
+	} limits[POOL_LIMITS]; /* by the kernel's numbers, RLIMIT_CPU is the first */
+	uint32_t umask;        /* POOL_NO_UMASK where /proc does not tell */
+	uint32_t unused;
 };
 
 /* Is it one of this build's, and within its bounds? */

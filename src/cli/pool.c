@@ -36,7 +36,7 @@ enum {
 	FAILURES_MAX = 5,
 	DRAIN_MS = 10000,
 	IDLE_MS = 30 * 60000,
-	REFILL_MS = 10,
+	REFILL_MS = 50,
 	WHY = 80
 };
 
@@ -59,7 +59,7 @@ struct pool {
 	unsigned taken, missed, failures; /* the last in a row */
 	char why[WHY];                    /* the last one was missed: a line, safe to print */
 	uint64_t used_ms, idle_ms;
-	uint64_t refill_ms; /* when, if others are ready: who just took one needs the processors */
+	uint64_t refill_ms; /* when, unless somebody waits: who took one needs the processors */
 	bool is_over;
 };
 
@@ -120,28 +120,50 @@ static void fill_slot(struct pool *pool, struct slot *slot)
 	close(pair[1]);
 	if (pid < 0) {
 		close(pair[0]);
-		pool->failures++;
+		pool->is_over |= ++pool->failures >= FAILURES_MAX;
 		return;
 	}
 	*slot = (struct slot){ pid, pair[0], false };
 }
 
-static bool has_ready(const struct pool *pool)
+/* Slots that are ready, or that will be. */
+static size_t count_slots(const struct pool *pool, bool is_ready)
 {
-	bool has = false;
+	size_t count = 0;
 
 	for (size_t i = 0; i < pool->size; i++)
-		has |= pool->slots[i].is_ready;
-	return has;
+		count += pool->slots[i].pid && pool->slots[i].is_ready == is_ready;
+	return count;
 }
 
+/* Nobody can answer: the pool itself sees then that somebody asks. */
+static bool is_empty(const struct pool *pool)
+{
+	return count_slots(pool, true) + count_slots(pool, false) == 0;
+}
+
+static bool is_asked(const struct pool *pool)
+{
+	struct pollfd asked = { .fd = pool->child.listener, .events = POLLIN };
+
+	return count_slots(pool, true) == 0 && poll(&asked, 1, 0) > 0;
+}
+
+/* One after the other, in a quiet moment: what is prepared takes the processor from somebody's
+ * commands. All at once only while somebody waits for them. */
 static void fill(struct pool *pool)
 {
-	if (has_ready(pool) && clock_now_ms() < pool->refill_ms)
+	bool is_urgent = is_asked(pool);
+
+	if (!is_urgent && (clock_now_ms() < pool->refill_ms || count_slots(pool, false) > 0))
 		return;
-	for (size_t i = 0; i < pool->size && !pool->is_over; i++)
-		if (!pool->slots[i].pid)
-			fill_slot(pool, &pool->slots[i]);
+	for (size_t i = 0; i < pool->size && !pool->is_over; i++) {
+		if (pool->slots[i].pid)
+			continue;
+		fill_slot(pool, &pool->slots[i]);
+		if (!is_urgent)
+			break;
+	}
 }
 
 static void free_slot(struct slot *slot)
@@ -221,13 +243,16 @@ static void on_signals(struct pool *pool)
 
 static bool turn(struct pool *pool, int wait_ms)
 {
-	struct pollfd fds[SIZE_MAX_POOL + 1];
+	struct pollfd fds[SIZE_MAX_POOL + 2];
 	size_t count = pool->size;
 
 	for (size_t i = 0; i < count; i++)
 		fds[i] = (struct pollfd){ pool->slots[i].fd, POLLIN, 0 };
 	fds[count] = (struct pollfd){ pool->signal_fd, POLLIN, 0 };
-	if (poll(fds, count + 1, wait_ms) <= 0)
+	fds[count + 1] =
+		(struct pollfd){ is_empty(pool) && !pool->is_over ? pool->child.listener : -1,
+				 POLLIN, 0 };
+	if (poll(fds, count + 2, wait_ms) <= 0)
 		return false;
 	for (size_t i = 0; i < count; i++)
 		if (fds[i].revents)

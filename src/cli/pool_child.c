@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -140,9 +142,11 @@ static _Noreturn void miss(struct taking *taking, enum pool_answer answer,
 /* A stream, or somebody who waits for a name to be up. */
 struct taken {
 	struct up up;
+	struct pool_child *child;
 	int fd;
 };
 
+/* The pool hears of it last: it would make another one, and somebody waits for us. */
 static void answer(struct up *up, const struct csn_error *err)
 {
 	struct taken *taken = (struct taken *)(void *)up;
@@ -151,6 +155,27 @@ static void answer(struct up *up, const struct csn_error *err)
 	answer_text(taken->fd, err->code ? POOL_FAILED : POOL_TAKEN, err->code ? err->text : NULL);
 	if (up->owner < 0)
 		taken->fd = fd_close(taken->fd);
+	note(taken->child, POOL_NOTE_TAKEN, NULL);
+	taken->child->notes = fd_close(taken->child->notes);
+}
+
+/* What a process that he had started would have from him. Of what a hard limit took from the pool
+ * only root can give back. */
+static bool inherit(const struct pool_head *head)
+{
+	bool is_his = true;
+
+	for (int i = 0; is_his && i < POOL_LIMITS; i++) {
+		const struct rlimit his = { head->limits[i].soft, head->limits[i].hard };
+		struct rlimit ours;
+
+		is_his = getrlimit(i, &ours) == 0 &&
+			 ((ours.rlim_cur == his.rlim_cur && ours.rlim_max == his.rlim_max) ||
+			  setrlimit(i, &his) == 0);
+	}
+	if (head->umask != POOL_NO_UMASK)
+		umask((mode_t)head->umask);
+	return is_his;
 }
 
 static void listen_as(struct taking *taking, struct up *up, const char *name)
@@ -165,7 +190,7 @@ static void listen_as(struct taking *taking, struct up *up, const char *name)
 
 static _Noreturn void become(struct taking *taking, const struct up_wish *wish, const char *name)
 {
-	struct taken taken = { .up = UP_NONE, .fd = taking->fd };
+	struct taken taken = { .up = UP_NONE, .child = taking->child, .fd = taking->fd };
 	struct run_outcome outcome = { 0 };
 	struct csn_error err = { 0 };
 	struct stay_setup setup;
@@ -173,6 +198,8 @@ static _Noreturn void become(struct taking *taking, const struct up_wish *wish, 
 
 	up_setup(&taken.up, wish, &setup);
 	other = stay_differs(taking->stay, &setup);
+	if (!other && !inherit(&taking->request->head))
+		other = "resource limits";
 	if (other)
 		csn_fail(&err, -ESTALE, "pool", "%s", other);
 	if (other)
@@ -181,11 +208,8 @@ static _Noreturn void become(struct taking *taking, const struct up_wish *wish, 
 		listen_as(taking, &taken.up, name);
 	else
 		taken.up.owner = taking->fd;
-	note(taking->child, POOL_NOTE_TAKEN, NULL);
-	close(taking->child->notes);
 	close(taking->child->listener);
 	close(taking->child->life);
-	setsid();
 	fd_set_nonblock(taking->fd, 1);
 	taken.up.answer = answer;
 	up_setup(&taken.up, wish, &setup);
@@ -260,6 +284,7 @@ _Noreturn void pool_child_be(struct pool_child *child)
 	struct csn_error err = { 0 };
 	struct stay *stay;
 
+	setsid();
 	up_setup(&up, &child->wish, &setup);
 	stay = stay_prepare(&setup, &err);
 	if (!stay) {

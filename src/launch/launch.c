@@ -29,13 +29,7 @@
 #include "os/sys.h"
 
 /* Kept ones wait above all places; no higher, since the caller may have few descriptors. */
-enum { AGENT_FD = AGENT_FD_SEARCH + 1, ERROR_FD, KEPT_FDS, HIGH_FD = KEPT_FDS };
-
-/* Before the text of a path, its NUL counted. */
-struct late_rule {
-	uint32_t size;
-	uint32_t grant;
-};
+enum { ERROR_FD = AGENT_FD_FAILURE, AGENT_FD, KEPT_FDS, HIGH_FD = KEPT_FDS };
 
 static int await_maps(struct launch *launch, struct csn_error *err)
 {
@@ -224,19 +218,43 @@ static int usual_priority(struct launch *launch, struct csn_error *err)
 	return 0;
 }
 
+static struct rlimit lowered(const struct launch_limit *limit, struct rlimit now)
+{
+	rlim_t value = limit->value < now.rlim_max ? limit->value : now.rlim_max;
+
+	return (struct rlimit){ value, value };
+}
+
 static int set_limits(struct launch *launch, struct csn_error *err)
 {
 	for (size_t i = 0; i < launch->limit_count; i++) {
 		const struct launch_limit *limit = &launch->limits[i];
-		struct rlimit now, next;
+		struct rlimit now;
 
 		if (getrlimit(limit->resource, &now) < 0)
 			return csn_fail(err, -errno, "limits", "cannot read an rlimit");
-		next.rlim_max = limit->value < now.rlim_max ? limit->value : now.rlim_max;
-		next.rlim_cur = next.rlim_max;
-		if (setrlimit(limit->resource, &next) < 0)
+		now = lowered(limit, now);
+		if (setrlimit(limit->resource, &now) < 0)
 			return csn_fail(err, -errno, "limits", "cannot set rlimit %d: %m",
 					limit->resource);
+	}
+	return 0;
+}
+
+int launch_give_limits(const struct launch *launch, pid_t pid, struct csn_error *err)
+{
+	for (int resource = 0; resource < (int)RLIM_NLIMITS; resource++) {
+		struct rlimit ours;
+
+		if (getrlimit(resource, &ours) < 0)
+			return csn_fail(err, -errno, "limits", "cannot read an rlimit");
+		for (size_t i = 0; i < launch->limit_count; i++)
+			if (launch->limits[i].resource == resource)
+				ours = lowered(&launch->limits[i], ours);
+		if (prlimit(pid, resource, &ours, NULL) < 0)
+			return csn_fail(err, -errno, "limits",
+					"cannot give rlimit %d to the prepared sandbox: %m",
+					resource);
 	}
 	return 0;
 }
@@ -274,44 +292,6 @@ static int try_to_regain(struct launch *launch, struct csn_error *err)
 	return r < 0 ? csn_fail(err, r, "regain", "%s still works after the drop", attempt) : 0;
 }
 
-static int read_exactly(int fd, void *data, size_t size)
-{
-	for (char *at = data; size > 0;) {
-		ssize_t n = read(fd, at, size);
-
-		if (n <= 0 && !(n < 0 && errno == EINTR))
-			return -EPIPE;
-		at += n > 0 ? n : 0;
-		size -= n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
-
-/* One that was prepared ahead waits here: what it will be lent is mounted by others, and the rules
- * for it come with the order. */
-static int await_order(struct launch *launch, struct csn_error *err)
-{
-	struct late_rule head;
-	char *at = launch->late_text;
-	uint32_t count = 0;
-
-	if (launch->order_fd < 0)
-		return 0;
-	if (read_exactly(launch->order_fd, &count, sizeof count) < 0)
-		return csn_fail(err, -EPIPE, "order", "the monitor ended, or needs it no more");
-	for (; count > 0; count--) {
-		size_t room = (size_t)(launch->late_text + sizeof launch->late_text - at);
-
-		if (read_exactly(launch->order_fd, &head, sizeof head) < 0 || head.size == 0 ||
-		    head.size > room || read_exactly(launch->order_fd, at, head.size) < 0 ||
-		    at[head.size - 1] ||
-		    launch_allow(launch, at, (enum landlock_grant)head.grant) < 0)
-			return csn_fail(err, -EBADMSG, "order", "the order is not to be read");
-		at += head.size;
-	}
-	return 0;
-}
-
 /* Our own files lie outside the new root. */
 static int allow_ours(const struct launch *launch, int ruleset_fd, int fd)
 {
@@ -327,6 +307,8 @@ static int apply_landlock(struct launch *launch, struct csn_error *err)
 
 	if (launch->landlock_abi < LANDLOCK_ABI_FILES)
 		return 0; /* only the process wall comes here without; its report says so */
+	if (launch->order_fd >= 0)
+		return 0; /* what is lent is mounted later: launch_ahead_step */
 	ruleset_fd = landlock_new(launch->landlock_abi, launch->landlock_tcp);
 	if (ruleset_fd < 0)
 		return csn_fail(err, ruleset_fd, "landlock", "cannot make a ruleset");
@@ -352,6 +334,17 @@ static int keep(int fd)
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
 }
 
+static bool may_lack(int place)
+{
+	return place == AGENT_FD_SEARCH || place == AGENT_FD_ORDER;
+}
+
+/* Closed by the exec: an agent that has steps before it tells of their failure itself. */
+static bool is_ours(const struct launch *launch, int place)
+{
+	return place == AGENT_FD || (place == ERROR_FD && launch->order_fd < 0);
+}
+
 static int arrange_fds(struct launch *launch, struct csn_error *err)
 {
 	const int *enter = launch->cmd_enter;
@@ -365,18 +358,20 @@ static int arrange_fds(struct launch *launch, struct csn_error *err)
 				     launch->tty_fds[0],
 				     launch->tty_fds[1],
 				     launch->search_fd,
-				     launch->agent_fd,
-				     launch->error_fd };
+				     launch->order_fd,
+				     launch->error_fd,
+				     launch->agent_fd };
 	int kept[KEPT_FDS];
 
 	for (int i = 0; i < KEPT_FDS; i++) {
-		kept[i] = i == AGENT_FD_SEARCH && from[i] < 0 ? -1 : keep(from[i]);
-		if (kept[i] < 0 && (i != AGENT_FD_SEARCH || from[i] >= 0))
+		kept[i] = may_lack(i) && from[i] < 0 ? -1 : keep(from[i]);
+		if (kept[i] < 0 && (!may_lack(i) || from[i] >= 0))
 			return csn_fail(err, -errno, "fds", "cannot arrange descriptors: %m");
 	}
 	close(AGENT_FD_SEARCH); /* not open where there is none */
+	close(AGENT_FD_ORDER);
 	for (int i = 0; i < KEPT_FDS; i++)
-		if (kept[i] >= 0 && dup3(kept[i], i, i >= AGENT_FD ? O_CLOEXEC : 0) < 0)
+		if (kept[i] >= 0 && dup3(kept[i], i, is_ours(launch, i) ? O_CLOEXEC : 0) < 0)
 			return csn_fail(err, -errno, "fds", "cannot arrange descriptors: %m");
 	launch->agent_fd = AGENT_FD;
 	launch->error_fd = ERROR_FD;
@@ -453,13 +448,16 @@ const struct launch_step launch_process_steps[] = {
 	{ "caps",	  drop_caps,	  "nothing below needs privilege" },
 	{ "no-new-privs", no_new_privs,	  "landlock and seccomp ask for it" },
 	{ "regain",	  try_to_regain,  "a drop that did not work must be seen before anything runs" },
-	{ "order",	  await_order,	  "landlock opens what was mounted while a prepared one waited" },
 	{ "landlock",	  apply_landlock, "seccomp may forbid its system calls" },
 	{ "terminal",	  no_terminal,	  "the agent makes its own" },
 	{ "workdir",	  go_to_workdir,  "the old one is gone with the old root" },
 	{ "fds",	  arrange_fds,	  "no step below opens one" },
 	{ "base-filter",  apply_base,	  "last: only execveat of the agent follows" },
 	{ 0 },
+};
+
+const struct launch_step launch_ahead_step = {
+	"landlock", NULL, "the agent's own, last: it opens what was mounted while it waited"
 };
 
 const struct launch_step launch_landlock_steps[] = {
@@ -541,19 +539,21 @@ int launch_allow_plain(struct launch *launch, const char *path, enum landlock_gr
 
 int launch_order(int order_fd, const struct launch *launch)
 {
+	const struct agent_order head = { (uint32_t)launch->landlock_abi,
+					  (uint32_t)launch->rule_count };
 	struct buf order;
-	uint32_t count = (uint32_t)launch->rule_count;
 	int r;
 
-	buf_init(&order, LAUNCH_LATE_TEXT);
-	r = buf_add(&order, &count, sizeof count);
+	buf_init(&order, LAUNCH_ORDER);
+	r = buf_add(&order, &head, sizeof head);
 	for (size_t i = 0; r >= 0 && i < launch->rule_count; i++) {
 		const struct launch_rule *rule = &launch->rules[i];
-		const struct late_rule head = { (uint32_t)strlen(rule->path) + 1, rule->grant };
+		const struct agent_rule it = { (uint32_t)strlen(rule->path) + 1, rule->grant };
 
-		r = buf_add(&order, &head, sizeof head);
+		r = rule->is_plain || it.size > AGENT_RULE_PATH ? -E2BIG
+								: buf_add(&order, &it, sizeof it);
 		if (r >= 0)
-			r = buf_add(&order, rule->path, head.size);
+			r = buf_add(&order, rule->path, it.size);
 	}
 	if (r >= 0)
 		r = fd_write_all(order_fd, buf_at(&order), buf_size(&order));

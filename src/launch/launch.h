@@ -21,7 +21,7 @@
 #include "os/agent_fds.h"
 #include "os/landlock.h"
 
-enum { LAUNCH_RULES = 1024, LAUNCH_LATE_TEXT = 32 << 10, LAUNCH_UID = 1000, LAUNCH_GID = 1000 };
+enum { LAUNCH_RULES = 1024, LAUNCH_ORDER = 32 << 10, LAUNCH_UID = 1000, LAUNCH_GID = 1000 };
 
 struct launch_rule {
 	const char *path; /* as seen inside; a missing one is skipped */
@@ -58,13 +58,12 @@ struct launch {
 	int life_fd;                           /* end of file: the monitor is gone */
 	int sync_fd;                           /* one byte: the id maps are written */
 	int netns_fd;                          /* a net namespace comes here by os/pass.h */
-	int order_fd;                          /* of one that waits: launch_order() goes on; -1 */
+	int order_fd; /* prepared ahead: the agent waits here for launch_order(); -1: it does not */
 	int stream_fd;
 	int listeners_fd;
 	int error_fd;         /* a struct csn_error goes here when a step fails; closed by exec */
 	struct rootfs rootfs; /* unused by walls without a mount namespace */
 	struct launch_rule rules[LAUNCH_RULES];
-	char late_text[LAUNCH_LATE_TEXT]; /* paths of the rules that came with the order */
 };
 
 struct launch_step {
@@ -78,6 +77,8 @@ extern const struct launch_step launch_process_steps[];
 extern const struct launch_step launch_landlock_steps[];
 extern const struct launch_step launch_local_steps[];   /* no wall: clocks and caps only */
 extern const struct launch_step launch_command_steps[]; /* `program`, which is the wall */
+/* Of a wall prepared ahead: its agent does last what "landlock" does elsewhere; for the record. */
+extern const struct launch_step launch_ahead_step;
 
 /* An empty one, for free(); NULL: no memory. Its long lists are not cleared: 48 KiB, of which a
  * launch uses two, would be a dozen page faults. */
@@ -92,10 +93,16 @@ int launch_allow_plain(struct launch *launch, const char *path, enum landlock_gr
 void launch_limit(struct launch *launch, int resource, uint64_t value);
 
 /*
- * Lets a child go on that waits with its root made: writes the order, with the rules of `launch`,
- * whose paths are all that is used of it. 0, -E2BIG, or another negative errno.
+ * Lets an agent go on that waits behind the rest of its wall: writes the order, with the ABI and
+ * the rules of `launch`, which is all that is used of it. 0, -E2BIG, or another negative errno.
  */
 int launch_order(int order_fd, const struct launch *launch);
+
+/*
+ * Of an agent that was prepared ahead: the limits of the calling process, lowered by those of
+ * `launch`, are from here on its own, as if it were started now. 0 or -errno with a sentence.
+ */
+int launch_give_limits(const struct launch *launch, pid_t pid, struct csn_error *err);
 
 /* Walks the steps and executes the agent. Does not return. */
 _Noreturn void launch_run(struct launch *launch, const struct launch_step *steps);

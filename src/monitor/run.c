@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,7 @@ void run_init(struct run *run, const struct run_setup *setup)
 			     .cleaner = CLEANER_NONE,
 			     .pending = PENDING_NONE,
 			     .scratch_fd = -1,
+			     .mounts_fd = -1,
 			     .protect = { .workspace_fd = -1 },
 			     .kill_at_ms = CLOCK_NEVER,
 			     .exit_code = -1,
@@ -67,6 +69,7 @@ void run_init(struct run *run, const struct run_setup *setup)
 	arena_init(&run->arena, ARENA_QUOTA);
 	violations_init(&run->violations, run->plan, run_log_violation, run);
 	record_open_none(&run->record);
+	record_open_none(&run->ahead);
 	channel_init(&run->channel, -1);
 	run->limits = (struct limits){ .plan = run->plan, .oom_fd = -1, .scratch_fd = -1 };
 	cgroup_init(&run->limits.group);
@@ -94,13 +97,30 @@ static int take_signals(struct run *run)
 	return run->signal_fd < 0 ? csn_fail(&run->error, -errno, "start", "no signalfd: %m") : 0;
 }
 
+/* A negative errno: none was made, or it is of no use. */
+static int take_ahead(struct run *run)
+{
+	int r = run->ahead.dir_fd < 0
+			? -ENOENT
+			: record_begin(&run->ahead, run->setup->run_root, run->sandbox_id, NULL);
+
+	if (r < 0)
+		return r;
+	run->record = run->ahead;
+	record_open_none(&run->ahead);
+	return 0;
+}
+
 static int open_record(struct run *run)
 {
 	int r;
 
 	if (!run->setup->run_root)
 		return 0;
-	r = record_open_as(&run->record, run->setup->run_root, run->sandbox_id, &run->error);
+	r = take_ahead(run);
+	if (r < 0)
+		r = record_open_as(&run->record, run->setup->run_root, run->sandbox_id,
+				   &run->error);
 	run->record.chain.redactor = run->redactor;
 	return r;
 }
@@ -383,7 +403,8 @@ void run_write_state(struct run *run)
 	if (record_write_state(&run->record, state, &run->error) < 0)
 		run->record.chain.is_incomplete = true;
 	json_decref(state);
-	record_prepare(&run->record);
+	if (!run->is_ahead)
+		record_prepare(&run->record);
 }
 
 /* The upper of a copy-on-write workspace lies in the record: diff and commit find it there. */
@@ -413,6 +434,8 @@ static int make_layer(struct run *run)
 /* What a wall is started with, but for descriptors. */
 static struct backend_start start_of(const struct run *run)
 {
+	bool stays = !run->setup->argv && !run->setup->text;
+
 	return (struct backend_start){
 		.sandbox_id = run->sandbox_id,
 		.hidden = run->hidden,
@@ -422,6 +445,8 @@ static struct backend_start start_of(const struct run *run)
 		.run_root = run->setup->run_root,
 		.cow_dir = run->cow_dir[0] ? run->cow_dir : NULL,
 		.data_bytes = limits_data_bytes(&run->limits),
+		/* Agent and helper; a keeper each call. */
+		.own_processes = stays ? 2 + STAY_KEEPERS : 2,
 		.has_tty = run->setup->tty_fd >= 0,
 		.wall_fd = run->setup->wall_fd,
 	};
@@ -448,7 +473,6 @@ static int start_wall(struct run *run, bool waits)
 	how.search_fd = search_fd;
 	if (run_is_declared(run) && agent_file_folder("caisson-agent", agent_dir))
 		how.agent_dir = agent_dir;
-	how.own_processes = stays ? 2 + STAY_KEEPERS : 2; /* agent and helper; a keeper each call */
 	how.clone_group = limits_clone_fd(&run->limits);
 	limits_enter_fds(&run->limits, how.agent_enter, how.cmd_enter);
 	r = run->backend->start(run->plan, &how, &run->wall, &run->error);
@@ -457,38 +481,6 @@ static int start_wall(struct run *run, bool waits)
 	run->channel.fd = run->wall.stream;
 	mark(run, PHASE_CLONED);
 	return r;
-}
-
-/* A step of the lockdown that failed left its sentence in the pipe. */
-static void read_failure(struct run *run)
-{
-	struct csn_error err;
-
-	if (run->error.code || run->wall.failure < 0 || fd_set_nonblock(run->wall.failure, 1) < 0 ||
-	    read(run->wall.failure, &err, sizeof err) != sizeof err)
-		return;
-	err.stage[sizeof err.stage - 1] = err.text[sizeof err.text - 1] = 0;
-	run->error = err;
-}
-
-static void settle_ending(struct run *run)
-{
-	if (run->ending == END_NONE && run->is_replied)
-		run->ending = run->signal ? END_SIGNALED : END_EXITED;
-	if (run->ending == END_NONE) {
-		read_failure(run);
-		run->ending = run->is_executing ? END_LOST : END_START_FAILED;
-	}
-	if (!run->error.code && (run->ending == END_LOST || run->ending == END_START_FAILED))
-		csn_fail(&run->error, -EPIPE, "sandbox", "the sandbox ended without a word");
-	if (run->complaint[0] && (run->ending == END_LOST || run->ending == END_START_FAILED)) {
-		size_t n = strlen(run->error.text);
-
-		snprintf(run->error.text + n, sizeof run->error.text - n, "; it said: %s",
-			 run->complaint);
-	}
-	if (run->ending == END_START_FAILED && !run->exec_error[0])
-		run->exit_code = 125;
 }
 
 static void save_output(struct run *run)
@@ -508,23 +500,9 @@ static void save_output(struct run *run)
 	}
 }
 
-/*
- * The account. A command that told its end is killed with its wall, and accounted for while the
- * kernel takes the wall down; one that did not is waited for first: what it used is known then.
- * The OOM killer may have taken the agent too: the reason stays memory.
- */
 static void finish(struct run *run)
 {
-	read_failure(run);
-	if (run->is_replied)
-		run_kill(run);
-	else
-		run_destroy(run);
-	if (limits_finish(&run->limits, run->max_rss, &run->violations) == LIMITS_MEMORY &&
-	    (run->ending == END_NONE || run->ending == END_LOST))
-		run->ending = END_MEMORY;
-	settle_ending(run);
-	protect_recheck(&run->protect);
+	run_over(run);
 	run_write_state(run);
 	run_log_end(run);
 	save_output(run);
@@ -589,6 +567,7 @@ static void release(struct run *run)
 	sink_done(&run->err);
 	violations_done(&run->violations);
 	record_done(&run->record);
+	record_drop(&run->ahead);
 	redactor_free(run->redactor);
 	run->signal_fd = fd_close(run->signal_fd);
 }
@@ -600,6 +579,7 @@ static void run_done(struct run *run)
 	protect_done(&run->protect);
 	pending_done(&run->pending);
 	run->scratch_fd = fd_close(run->scratch_fd);
+	run->mounts_fd = fd_close(run->mounts_fd);
 	limits_close(&run->limits);
 	arena_done(&run->arena);
 }
@@ -623,6 +603,25 @@ int run_begin(struct run *run)
 
 /* ---- prepared ahead -------------------------------------------------------------------------- */
 
+/* Whoever mounts in there before its root is made would mount in a copy of the host's. */
+static int await_wall(struct run *run)
+{
+	uint64_t limit_ms = run->plan->limits.startup_ms;
+	struct pollfd stands = { .fd = run->wall.order, .events = POLLIN };
+	char byte;
+	int r;
+
+	do
+		r = poll(&stands, 1, limit_ms < INT_MAX ? (int)limit_ms : -1);
+	while (r < 0 && errno == EINTR);
+	if (r > 0 && read(run->wall.order, &byte, 1) == 1)
+		return 0;
+	run_read_failure(run);
+	return run->error.code ? -EIO
+			       : csn_fail(&run->error, -EIO, "pool",
+					  "the wall did not stand in time, or ended");
+}
+
 int run_prepare_ahead(struct run *run)
 {
 	const struct cgroup_probe *probe;
@@ -635,13 +634,18 @@ int run_prepare_ahead(struct run *run)
 	if (r < 0)
 		return r;
 	probe = limits_look(&run->limits, run->plan);
+	run->is_ahead = true;
 	run->work = (struct cleaner_work){ .id = run->sandbox_id, .probe = probe };
 	r = take_signals(run);
 	if (r >= 0 && cleaner_is_needed(&run->work))
 		r = cleaner_start(&run->work, &run->cleaner);
 	if (r >= 0)
 		r = limits_open(&run->limits, run->sandbox_id, &run->error);
-	return r < 0 ? r : start_wall(run, true);
+	if (r >= 0)
+		r = start_wall(run, true);
+	if (r >= 0 && run->setup->run_root) /* else, or if that fails, when it is taken */
+		record_open_ahead(&run->ahead, run->setup->run_root, NULL);
+	return r < 0 ? r : await_wall(run);
 }
 
 /* Another cleaner, which knows of files too, before any is made; the first one was for groups. */
@@ -700,14 +704,17 @@ int run_begin_ahead(struct run *run, const struct run_setup *setup)
 	how = start_of(run);
 	r = run->backend->bind(run->plan, &how, &run->wall, &run->error);
 	mark(run, PHASE_CLONED);
-	/* While the agent starts. Nothing is asked of it before. */
 	if (r >= 0 && run->record.dir_fd < 0)
 		r = open_record(run);
-	if (r < 0)
-		return r;
-	run_log_start(run);
+	return r < 0 ? r : run_send_init(run);
+}
+
+void run_log_up(struct run *run)
+{
+	if (!run->is_told)
+		run_log_start(run);
 	run_write_state(run);
-	return run_send_init(run);
+	run_log_lockdown(run);
 }
 
 void run_discard(struct run *run)

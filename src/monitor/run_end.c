@@ -45,7 +45,8 @@ static void kill_wall(struct run *run)
 		sweep_wall(run);
 	if (run->wall.pidfd >= 0)
 		sys_pidfd_signal(run->wall.pidfd, SIGKILL);
-	if (run->limits.has_group)
+	/* Behind a wall that ends with its first process nobody else is in the groups. */
+	if (run->limits.has_group && !(run->backend->is_contained && run->wall.pidfd >= 0))
 		cgroup_kill(&run->limits.group, 0);
 }
 
@@ -228,5 +229,62 @@ void run_destroy(struct run *run)
 		run->wall.pidfd = fd_close(run->wall.pidfd);
 	}
 	take_complaint(run);
+	/* The kernel takes the mounts down when we let go, not while somebody waits. */
+	if (run->mounts_fd < 0)
+		run->mounts_fd = fd_take(&run->wall.spaces[1]);
 	wall_done(&run->wall);
+}
+
+/* A step of the lockdown that failed left its sentence in the pipe. */
+void run_read_failure(struct run *run)
+{
+	struct csn_error err;
+
+	if (run->error.code || run->wall.failure < 0 || fd_set_nonblock(run->wall.failure, 1) < 0 ||
+	    read(run->wall.failure, &err, sizeof err) != sizeof err)
+		return;
+	err.stage[sizeof err.stage - 1] = err.text[sizeof err.text - 1] = 0;
+	run->error = err;
+}
+
+static void settle_ending(struct run *run)
+{
+	if (run->ending == END_NONE && run->is_replied)
+		run->ending = run->signal ? END_SIGNALED : END_EXITED;
+	if (run->ending == END_NONE) {
+		run_read_failure(run);
+		run->ending = run->is_executing ? END_LOST : END_START_FAILED;
+	}
+	if (!run->error.code && (run->ending == END_LOST || run->ending == END_START_FAILED))
+		csn_fail(&run->error, -EPIPE, "sandbox", "the sandbox ended without a word");
+	if (run->complaint[0] && (run->ending == END_LOST || run->ending == END_START_FAILED)) {
+		size_t n = strlen(run->error.text);
+
+		snprintf(run->error.text + n, sizeof run->error.text - n, "; it said: %s",
+			 run->complaint);
+	}
+	if (run->ending == END_START_FAILED && !run->exec_error[0])
+		run->exit_code = 125;
+}
+
+/*
+ * The account. A command that told its end is killed with its wall, and accounted for while the
+ * kernel takes the wall down; one that did not is waited for first: what it used is known then.
+ * The OOM killer may have taken the agent too: the reason stays memory.
+ */
+void run_over(struct run *run)
+{
+	if (run->is_over)
+		return;
+	run->is_over = true;
+	run_read_failure(run);
+	if (run->is_replied)
+		run_kill(run);
+	else
+		run_destroy(run);
+	if (limits_finish(&run->limits, run->max_rss, &run->violations) == LIMITS_MEMORY &&
+	    (run->ending == END_NONE || run->ending == END_LOST))
+		run->ending = END_MEMORY;
+	settle_ending(run);
+	protect_recheck(&run->protect);
 }

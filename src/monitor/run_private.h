@@ -60,6 +60,7 @@ struct run {
 	struct violations violations;
 	struct notify *notify;
 	struct record record;
+	struct record ahead;       /* made with the wall, becomes `record` */
 	struct redactor *redactor; /* known secrets; patterns are always looked for */
 	int signal_fd;
 	struct cleaner_work work;
@@ -84,6 +85,7 @@ struct run {
 	bool is_raw;
 	struct termios saved_tty;
 
+	bool is_ahead;     /* its wall was prepared before anybody asked */
 	bool is_ready;     /* the agent answered init */
 	bool is_stated;    /* state.json is written */
 	bool is_told;      /* its start is in the audit log, */
@@ -100,6 +102,8 @@ struct run {
 	int end_signal;      /* of cancelled: the signal we got */
 	uint64_t kill_at_ms; /* CLOCK_NEVER: not asked to */
 	bool is_killed;
+	bool is_over;  /* run_over() */
+	int mounts_fd; /* holds the mount namespace of a wall that is dead, -1 */
 
 	int exit_code; /* -1: null */
 	int signal;    /* 0: null */
@@ -117,6 +121,11 @@ struct run {
 void run_init(struct run *run, const struct run_setup *setup);
 int run_begin(struct run *run);
 int run_account(struct run *run, struct run_outcome *ret_outcome);
+/* Why the wall did not come up, where a step of its lockdown said so: into `run->error`. */
+void run_read_failure(struct run *run);
+/* The first part of run_account(), which may be called before: its ending and its counters are
+ * known. Of a sandbox that stays every process is gone then, by the kernel's word. */
+void run_over(struct run *run);
 
 /*
  * The same in two parts. Ahead: groups, and a wall that waits for its order; nothing of the
@@ -128,6 +137,9 @@ int run_prepare_ahead(struct run *run);
 void run_discard(struct run *run);
 /* See above. */
 int run_begin_ahead(struct run *run, const struct run_setup *setup);
+
+/* What is on record of a sandbox that stays before a call of a client is looked at. */
+void run_log_up(struct run *run);
 
 /* Writes state.json, once: what a run that is lost was doing. Without hurry: that it runs is told
  * by the lock on its folder. */

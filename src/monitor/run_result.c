@@ -260,13 +260,21 @@ void run_log_start(struct run *run)
 			    text_or_null(run->plan->policy_sha256)));
 }
 
+static void log_step(struct run *run, const struct launch_step *step)
+{
+	chain_add(&run->record.chain, EVENT_LOCKDOWN_STEP,
+		  json_pack("{s:s, s:s}", "step", step->name, "why", step->why));
+}
+
 void run_log_lockdown(struct run *run)
 {
 	const struct launch_step *step = run->backend->steps;
 
 	for (; step && step->name; step++)
-		chain_add(&run->record.chain, EVENT_LOCKDOWN_STEP,
-			  json_pack("{s:s, s:s}", "step", step->name, "why", step->why));
+		if (!run->is_ahead || !str_is(step->name, launch_ahead_step.name))
+			log_step(run, step);
+	if (run->is_ahead)
+		log_step(run, &launch_ahead_step);
 }
 
 void run_log_exec(struct run *run)

@@ -26,13 +26,14 @@ void stay_up(struct stay *stay)
 	stay->is_up = run->is_ready = run->is_executing = true;
 	run->phase_us[PHASE_READY] = run_elapsed_us(run, clock_now_us());
 	limits_watch(&run->limits, run->wall.pid, run->scratch_dir[0] ? run->scratch_dir : NULL);
-	run_log_lockdown(run);
 	stay->heard_ms = clock_now_ms();
 	if (stay->setup->port)
 		stay_port_open(stay);
 	else if (stay->setup->owner_fd >= 0)
 		stay_client_add(stay, stay->setup->owner_fd)->is_owner = true;
 	stay->setup->tell(stay->setup->data, &fine);
+	stay_clients_turn(stay); /* greeted; what they ask for is read after this */
+	run_log_up(run);
 }
 
 /* ---- facts about the sandbox as a whole
@@ -256,10 +257,29 @@ static void end_calls(struct stay *stay)
 	}
 }
 
+/* Who waits is told when nothing inside runs any more, and nothing of ours stands in his folders.
+ * The record, the groups and the kernel's taking down of mounts need not be waited for: they are
+ * ours to finish, and the cleaner's if we die. */
+static bool take_leave(struct stay *stay)
+{
+	struct run *run = &stay->run;
+
+	if (!stay->is_up || stay->setup->port) /* a port's client gets the account itself */
+		return false;
+	run_over(run);
+	if (run->protect.placeholder_count > 0) {
+		run->mounts_fd = fd_close(run->mounts_fd);
+		protect_clean(&run->protect, 0);
+	}
+	stay_clients_done(stay, NULL);
+	return true;
+}
+
 /* From a start, which went as `started` says, to the account; frees it. */
 static int live(struct stay *stay, int started, struct run_outcome *ret_outcome)
 {
 	const struct stay_setup *setup = stay->setup;
+	bool has_left;
 	int r;
 
 	if (started >= 0 && stay_mount_init(stay) >= 0)
@@ -268,13 +288,15 @@ static int live(struct stay *stay, int started, struct run_outcome *ret_outcome)
 		stay->run.ending = END_START_FAILED;
 	settle(stay);
 	end_calls(stay);
+	has_left = take_leave(stay);
 	r = run_account(&stay->run, ret_outcome);
 	if (!stay->is_up) {
 		setup->tell(setup->data, &ret_outcome->error);
 		if (setup->owner_fd >= 0 && !setup->port) /* to be told why */
 			stay_client_add(stay, setup->owner_fd);
 	}
-	stay_clients_done(stay, ret_outcome);
+	if (!has_left)
+		stay_clients_done(stay, ret_outcome);
 	free(stay);
 	return r;
 }

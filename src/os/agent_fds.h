@@ -8,6 +8,10 @@
  *
  * Behind them, and simply not open where a run has no use for it, is the program of the verbs glob
  * and grep: open for reading, executable, and granted to the agent where Landlock restricts it.
+ *
+ * One that was prepared ahead is executed before it is known what is lent, with AGENT_AHEAD as its
+ * only argument. It says so by a byte, waits for an order, takes Landlock on by it, and closes both
+ * descriptors; a failure is a struct csn_error on the second, as of any step of the lockdown.
  */
 #pragma once
 
@@ -23,7 +27,25 @@ enum {
 	AGENT_FD_TTY_PEER,
 	AGENT_FD_END,
 	AGENT_FD_SEARCH = AGENT_FD_END, /* caisson-search, or closed */
+	AGENT_FD_ORDER,   /* of one prepared ahead: it says a byte, a struct agent_order comes, */
+	AGENT_FD_FAILURE, /* and why it could not be carried out goes here */
 };
+
+#define AGENT_AHEAD "--ahead"
+
+/* In front of `count` rules. */
+struct agent_order {
+	uint32_t landlock_abi; /* 0: none is taken on */
+	uint32_t count;
+};
+
+/* In front of `size` bytes, its NUL counted, that name what is granted. */
+struct agent_rule {
+	uint32_t size;  /* at most AGENT_RULE_PATH */
+	uint32_t grant; /* enum landlock_grant */
+};
+
+enum { AGENT_RULE_PATH = 4096 };
 
 /*
  * What a command's process says on AGENT_FD_LISTENERS: the number of its listener, and whose it is;

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import struct
@@ -87,10 +88,11 @@ class Pool:
         return peer
 
 
-def request(wish, words=(), variables=(), cwd="/", magic=b"csnpool1", size=None, count=None):
+def request(wish, words=(), variables=(), cwd="/", magic=b"csnpool2", size=None, count=None, umask=0o22):
     texts = b"".join(text.encode() + b"\0" for text in [*words, *variables, cwd])
     count = count or (len(words), len(variables))
-    return struct.pack("8sIIII", magic, ord(wish), len(texts) if size is None else size, *count) + texts
+    limits = [number % (1 << 64) for kind in range(16) for number in resource.getrlimit(kind)]
+    return struct.pack("8sIIII32QII", magic, ord(wish), len(texts) if size is None else size, *count, *limits, umask, 0) + texts
 
 
 @pytest.fixture
@@ -156,6 +158,90 @@ def test_environment_workspace_and_mounts_are_the_takers(pool):
     result = pool.stay.last_result()
     assert [m["host"] for m in result["mounts"]] == [str(other), str(pool.lent), str(pool.lent)]
     assert pool.box.cli("runs", "verify", result["run_id"]).status == 0
+
+
+def inherited(pool, flags=()):
+    """What a monitor and a command behind it have from a shell that limits itself and starts them."""
+    done = pool.box.host("sh", "-c", f"umask 027; ulimit -Ss 4096; ulimit -Sf 70000; ulimit -n 900; exec \"$@\"", "sh",
+                         "env", f"XDG_RUNTIME_DIR={pool.stay.runtime}", pool.box.caisson, "up", "t", "--policy", str(pool.policy), *flags)
+    assert done == "t\n", done
+    status, limits = (pathlib.Path(f"/proc/{pool.stay.monitor()}/{name}").read_text() for name in ("status", "limits"))
+    told = pool.stay.client().sh("umask; ulimit -Sa; ulimit -Ha")["out"]
+    pool.stay.down()
+    return [line for line in status.splitlines() if line.startswith("Umask")], limits.splitlines(), told.decode().splitlines()
+
+
+def test_limits_and_umask_are_the_takers(pool):
+    """Not the pool's: neither the monitor's nor those of what runs inside."""
+    pool.start(size=2)
+    cold, taken = inherited(pool), inherited(pool, flags=("--pool", "pool"))
+    assert cold == taken and taken[0] == ["Umask:\t0027"] and any("-f) 35000" in line for line in taken[2]), taken
+    assert wait_for(lambda: pool.status()["taken"] == 1, seconds=WAIT), pool.status()
+
+
+def test_a_hard_limit_of_the_pools_is_no_takers(pool):
+    """What the pool's own hard limit took, only root gives back; another is started for others."""
+    done = pool.box.host("sh", "-c", "ulimit -f 70000; exec \"$@\"", "sh", "env", f"XDG_RUNTIME_DIR={pool.stay.runtime}", pool.box.caisson,
+                         "pool", "start", "--size", "1", "--policy", str(pool.policy))
+    assert done == "pool\n"
+    pool.ready()
+    done = pool.up()
+    assert done.status == 0 and ("" if pool.box.is_root else "not from the pool: resource limits") in done.err, done
+    assert pool.stay.client().sh("ulimit -Hf")["out"] == b"unlimited\n"
+
+
+def test_a_goodbye_means_that_nothing_runs(pool):
+    """It is said before the record is complete and groups are gone; but not before the last process is."""
+    pool.start()
+    client = pool.taken()
+    client.send("call", 7, __import__("etf").Atom("exec"), {"command": b"for i in 1 2 3; do setsid sleep 96 & done; wait"})
+    assert wait_for(lambda: len(sleepers("96")) == 3, seconds=WAIT)
+    client.send("stop")
+    while client.frame()[0] != "bye":
+        pass
+    assert sleepers("96") == []
+    with pytest.raises(EOFError):
+        client.frame()
+    result = pool.stay.last_result()
+    assert pool.box.cli("runs", "verify", result["run_id"]).status == 0 and result["log_incomplete"] is False
+    assert sorted(path.name for path in pool.box.runs.joinpath(result["run_id"]).iterdir()) == ["logs", "manifest.json", "result.json", "state.json"]
+    steps = [json.loads(line)["payload"]["step"] for line in (pool.box.runs / result["run_id"] / "logs/events.jsonl").read_text().splitlines()
+             if json.loads(line)["event"] == "LockdownStep"]
+    assert steps[-1] == "landlock" and steps.count("landlock") == 1 and "caps" in steps
+
+
+def ahead(pool):
+    return sorted(path.name for path in pool.box.runs.glob(".ahead-*"))
+
+
+def test_a_folder_for_the_record_is_made_ahead(pool):
+    pool.start(size=2)
+    assert wait_for(lambda: len(ahead(pool)) == 2, seconds=WAIT)
+    before = ahead(pool)
+    pool.taken()
+    assert wait_for(lambda: len(set(before) & set(ahead(pool))) == 1, seconds=WAIT), (before, ahead(pool))
+    assert len(list(pool.box.runs.glob("2*/state.json"))) == 1
+    pool.stay.down()
+    pool.ready(2)
+    assert pool.cli("runs", "gc").status == 0 and len(ahead(pool)) == 2, "those that wait hold theirs"
+    pid, old = pool.pid(), direct(pool.pid())
+    for child in old:
+        os.kill(child, signal.SIGKILL)
+    assert wait_for(lambda: len(direct(pid)) == 2 and not set(old) & set(direct(pid)), seconds=WAIT)
+    time.sleep(0.05)
+    pool.ready(2)
+    assert pool.cli("runs", "gc").status == 0 and len(ahead(pool)) == 2, "those of dead ones go"
+    assert pool.cli("pool", "stop").status == 0 and ahead(pool) == []
+
+
+def test_who_waits_for_an_empty_pool_gets_one(pool):
+    """It is filled again after a pause, but for who asks."""
+    pool.start(size=1)
+    for i in range(4):
+        done = pool.up(name=f"t{i}")
+        assert (done.status, done.err) == (0, ""), done
+        pool.cli("down", f"t{i}")
+    assert wait_for(lambda: pool.status()["taken"] == 4, seconds=WAIT) and pool.status()["missed"] == 0
 
 
 def test_each_is_used_once(pool):
@@ -320,7 +406,7 @@ def test_garbage_is_hung_up_on(pool):
     pool.start(size=2)
     for data in (b"", b"x", b"x" * 100, request("O", magic=b"csnpool0"), request("X"), request("O", size=3 << 20),
                  request("O", ["a"])[:-3], request("O", size=0), request("O", ["a"], count=(1, 4000)), request("O", count=(5000, 0)),
-                 request("O", count=(2, 0)), request("O", cwd="relative")):
+                 request("O", count=(2, 0)), request("O", cwd="relative"), request("O", umask=0o1000)):
         with pool.connected() as peer:
             with contextlib.suppress(ConnectionError):
                 peer.sendall(data)
@@ -351,11 +437,11 @@ def test_one_that_dies_is_replaced(pool):
     pool.start(size=2)
     pid = pool.pid()
     for _ in range(2):
+        monitor = direct(pid)[0]
+        os.kill(direct(monitor)[-1], signal.SIGKILL)
+        assert wait_for(lambda: monitor not in direct(pid) and len(direct(pid)) == 2, seconds=WAIT)
+        time.sleep(0.05)
         pool.ready(2)
-        victim = direct(direct(pid)[0])[-1]
-        os.kill(victim, signal.SIGKILL)
-        assert wait_for(lambda: not alive([victim]), seconds=WAIT)
-    pool.ready(2)
     pool.taken()
 
 

@@ -283,6 +283,7 @@ static void descriptors(void)
 	fd = open("/bin/true", O_PATH | O_CLOEXEC);
 	launch.stream_fd = 8;
 	launch.listeners_fd = AGENT_FD_IN;
+	launch.order_fd = -1;
 	launch.cmd_enter[0] = launch.cmd_enter[1] = launch.cmd_enter[2] = -1;
 	launch.tty_fds[0] = launch.tty_fds[1] = -1;
 	launch.agent_fd = fd;
@@ -297,7 +298,7 @@ static void descriptors(void)
 	CHECK(fcntl(AGENT_FD_LISTENERS, F_GETFD) == 0 && !is_null(AGENT_FD_LISTENERS));
 	CHECK(fstat(AGENT_FD_IN, &st) == 0 && S_ISSOCK(st.st_mode));
 	CHECK(fcntl(AGENT_FD_SEARCH, F_GETFD) < 0); /* not lent, so not open */
-	for (int i = AGENT_FD_SEARCH + 3; i < 1024; i++)
+	for (int i = AGENT_FD_FAILURE + 2; i < 1024; i++)
 		CHECK(fcntl(i, F_GETFD) < 0);
 }
 

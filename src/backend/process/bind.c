@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/channels.h"
+#include "backend/process/process.h"
 #include "backend/process/skeleton.h"
 #include "backend/process/tree.h"
 #include "base/fd.h"
@@ -114,6 +116,8 @@ static int lend(const struct tree *tree, struct launch *launch, struct wall *wal
 		r = csn_fail(err, -ESTALE, STAGE, "a part of the run root is lent");
 	if (r >= 0)
 		r = run_helper(&helper);
+	if (r >= 0)
+		r = launch_give_limits(launch, wall->pid, err);
 	if (r < 0)
 		return r;
 	r = launch_order(wall->order, launch);
@@ -132,12 +136,14 @@ int bind_lend(const struct plan *plan, const struct backend_start *how, struct w
 	if (!launch)
 		return csn_fail(err, -ENOMEM, STAGE, "out of memory");
 	arena_init(&arena, ARENA_QUOTA);
+	launch->landlock_abi = landlock_abi();
+	channels_limit(how, launch);
+	process_limit(plan, how, launch);
 	r = lend(&tree, launch, wall, err);
 	rootfs_done(&launch->rootfs);
 	free(launch);
 	arena_done(&arena);
 	wall->userns = fd_close(wall->userns);
 	wall->spaces[0] = fd_close(wall->spaces[0]);
-	wall->spaces[1] = fd_close(wall->spaces[1]);
 	return r;
 }

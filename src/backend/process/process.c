@@ -59,7 +59,7 @@ struct start {
 	struct channels channels;
 	int userns_fd;
 	int sync[2];  /* the child reads, we write */
-	int order[2]; /* of one that waits: the child reads */
+	int order[2]; /* of one that waits: the child has the first */
 	int netns[2]; /* the child receives its net namespace, the helper sends it */
 };
 
@@ -79,8 +79,7 @@ static void start_done(struct start *start)
 	channels_done(&start->channels);
 }
 
-static void add_limits(const struct plan *plan, const struct backend_start *how,
-		       struct launch *launch)
+void process_limit(const struct plan *plan, const struct backend_start *how, struct launch *launch)
 {
 	/* Counted per user namespace and id since Linux 5.14. */
 	if (plan->limits.processes != PLAN_UNLIMITED)
@@ -115,9 +114,9 @@ static int prepare(const struct plan *plan, const struct backend_start *how, str
 		return csn_fail(err, r, "start", "cannot make channels to the sandbox: %s",
 				strerror(-r));
 	channels_fill(&start->channels, plan, how, launch);
-	add_limits(plan, how, launch);
+	process_limit(plan, how, launch);
 	launch->is_loopback_up = plan->network == NETWORK_LOOPBACK;
-	if (how->waits && pipe2(start->order, O_CLOEXEC) < 0)
+	if (how->waits && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, start->order) < 0)
 		return csn_fail(err, -errno, "start", "cannot make channels to the sandbox: %m");
 	launch->order_fd = start->order[0];
 	launch->sync_fd = start->sync[0];

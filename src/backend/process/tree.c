@@ -180,7 +180,6 @@ static void add_devices(struct filling *f)
 	add(f, ROOTFS_PTS, "dev/pts", "")->is_system = true;
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
 		add(f, ROOTFS_LINK, links[i].at, links[i].to);
-	allow(f, "/dev", LANDLOCK_DEVICE);
 }
 
 /*
@@ -197,11 +196,19 @@ static void add_scratch(struct filling *f)
 	if (plan_lends_late(f->plan)) {
 		add(f, ROOTFS_SCRATCH, &PLAN_LATE[1], "late")->is_system = true;
 		add(f, ROOTFS_FOLDER, &PLAN_LATE_RW[1], "");
-		allow(f, PLAN_LATE_RW, LANDLOCK_WRITE);
 	}
 	if (!str_is(at, "tmp"))
 		add(f, ROOTFS_SCRATCH, at, "tmp");
 	add(f, ROOTFS_SCRATCH, "tmp", "tmp")->is_system = true;
+}
+
+/* On what is there before anything is lent. */
+static void allow_own(struct filling *f)
+{
+	allow(f, "/", LANDLOCK_READ);
+	allow(f, "/dev", LANDLOCK_DEVICE);
+	if (plan_lends_late(f->plan))
+		allow(f, PLAN_LATE_RW, LANDLOCK_WRITE);
 	allow(f, "/dev/shm", LANDLOCK_SCRATCH);
 	allow(f, "/tmp", LANDLOCK_SCRATCH);
 	allow(f, f->plan->scratch_at, LANDLOCK_SCRATCH);
@@ -437,6 +444,7 @@ int tree_plan_lent(const struct tree *tree, struct launch *launch, struct csn_er
 {
 	struct filling f = start_filling(tree, launch, err);
 
+	allow_own(&f);
 	add_lents(&f);
 	return f.result;
 }
@@ -445,7 +453,7 @@ int tree_plan(const struct tree *tree, struct launch *launch, struct csn_error *
 {
 	struct filling f = start_filling(tree, launch, err);
 
-	allow(&f, "/", LANDLOCK_READ);
+	allow_own(&f);
 	add_system(&f);
 	add_etc(&f);
 	add_devices(&f);

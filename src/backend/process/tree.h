@@ -22,7 +22,8 @@ struct tree {
  */
 int tree_plan(const struct tree *tree, struct launch *launch, struct csn_error *err);
 
-/* The same with what is lent alone, for a root that was prepared without (`how->waits`). */
+/* The same for a root that was prepared without (`how->waits`): items for what is lent alone, and
+ * all rules, since none was taken on yet. */
 int tree_plan_lent(const struct tree *tree, struct launch *launch, struct csn_error *err);
 
 /* Is a mount point at `at` found or made in scratch, in the workspace, in one of the first `before`
