@@ -20,6 +20,7 @@ COMMAND_FLOOR_MS = 3.0
 READ_FLOOR = 1.4
 COPY_FLOOR = 0.5  # of a bare relay, which stores what is written: 2 GB/s where that makes 4
 LIFE_FLOOR = 1.5
+POOL_FLOOR_MS = 1.5  # open, a command and close
 CROWD_PSS_FLOOR = 3.0
 CROWD_CPU_FLOOR = 0.01
 CROWD_SETTLE_S = 1
@@ -36,11 +37,11 @@ def compile_stay(bench):
                     str(top / "src/base/str.c"), str(library), "-lpthread"], check=True)
 
 
-def measure(bench, tools, words, is_user, cwd=None):
+def measure(bench, tools, words, is_user, cwd=None, more=None):
     """What bench/stay.c prints: {name: {count, min, p50, p99}}."""
     drop = tools.as_user if is_user and tools.IS_ROOT else None
     done = subprocess.run([str(bench.bin / "stay"), words[0], str(bench.caisson), *map(str, words[1:])],
-                          cwd=cwd or bench.workspace, env=tools.environment(bench, is_user or not tools.IS_ROOT),
+                          cwd=cwd or bench.workspace, env=tools.environment(bench, is_user or not tools.IS_ROOT) | (more or {}),
                           preexec_fn=drop, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True)
     table = {}
     for line in done.stdout.splitlines():
@@ -75,6 +76,24 @@ def measure_calls(bench, tools, who, is_user):
     show(bench, f"open, a command and close ({who})", table, "us")
     bench.judge(f"open, a command and close ({who}): to caisson run",
                 ratio(bench, table["life"], table["run"]), LIFE_FLOOR)
+
+
+def measure_pool(bench, tools, who, is_user):
+    """Sandboxes of a pool, one at a time; the pool is full again when the next is asked for."""
+    environment = tools.environment(bench, is_user or not tools.IS_ROOT)
+    runtime = pathlib.Path(environment["HOME"], "run")
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    if is_user and tools.IS_ROOT:
+        os.chown(runtime, tools.USER, tools.USER)
+    caisson = ["/usr/bin/env", f"XDG_RUNTIME_DIR={runtime}", bench.caisson, "pool"]
+    tools.run(bench, [*caisson, "start", NAME, "--size", "2"], is_user, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+    try:
+        table = measure(bench, tools, ["pool", bench.rounds(30, 150)], is_user, more={"XDG_RUNTIME_DIR": str(runtime)})
+    finally:
+        tools.run(bench, [*caisson, "stop", NAME], is_user, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    show(bench, f"open, a command and close, from a pool ({who}); fork: to fork, exec and wait", table, "us")
+    bench.judge(f"open, a command and close, from a pool ({who})", table["life"]["min" if bench.short else "p50"] / 1000,
+                POOL_FLOOR_MS, unit="ms", is_aim=True)  # fork, exec and wait alone takes most of it where processors are slow
 
 
 def measure_copy(bench, tools):
@@ -167,6 +186,7 @@ def measure_stay(bench, tools):
     for who, is_user in (("ordinary user", True), ("root", False)):
         if is_user or tools.IS_ROOT:
             measure_calls(bench, tools, who, is_user)
+            measure_pool(bench, tools, who, is_user)
             measure_command(bench, tools, who, is_user)
     measure_copy(bench, tools)
 
