@@ -18,6 +18,7 @@
 #include "agent/resolve.h"
 #include "agent/spare.h"
 #include "base/buf.h"
+#include "os/flow.h"
 #include "wire/emit.h"
 #include "wire/term.h"
 
@@ -57,6 +58,8 @@ struct agent {
 	int signal_fd;
 	struct buf in;
 	struct buf out;
+	struct flow flow;    /* while a job takes input: the bytes of it that are not in the term */
+	bool expects_bulk;   /* what comes is likely input of a job */
 	bool is_out_watched; /* EPOLLOUT asked for */
 	bool is_stopping;    /* ends when all is said */
 	bool is_broken;      /* a frame was lost: ends at once, what would follow is a lie */
@@ -82,6 +85,10 @@ struct agent {
 /* Queues frames; a failure (out of memory) ends the agent: a lost frame would be a lie. */
 struct emit agent_frame(struct agent *agent);
 void agent_send(struct agent *agent, struct emit *emit);
+
+/* The same of a frame whose last part is a binary, not emitted yet: what the flow holds. It goes on
+ * without a copy as far as the stream takes it now. The flow is empty afterwards. */
+void agent_send_flow(struct agent *agent, struct emit *emit, struct flow *flow);
 
 /* {failed, Ref, Reason, Detail} */
 void agent_fail(struct agent *agent, int64_t ref, const char *reason, const char *detail);

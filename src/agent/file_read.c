@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "os/flow.h"
 #include "wire/frame.h"
 
 enum { PIECES = 4 }; /* in one step */
@@ -19,6 +20,8 @@ struct reading {
 	int fd;
 	int64_t at, left; /* offset, and bytes still asked for */
 	int64_t sent;
+	struct flow flow;
+	bool is_copied; /* its bytes cannot flow */
 	char path[PATH_MAX];
 };
 
@@ -41,27 +44,59 @@ static ssize_t read_full(int fd, char *data, size_t size, int64_t at)
 	return (ssize_t)got;
 }
 
-/* The next bytes of the file, at most `want`, straight into a frame. How many, or a negative errno;
- * of none there is no frame. */
-static ssize_t send_piece(struct agent *agent, struct reading *reading, size_t want)
+static struct emit begin_piece(struct agent *agent, const struct reading *reading)
 {
 	struct emit emit = agent_frame(agent);
-	ssize_t n = -ENOMEM;
-	void *at;
 
 	emit_tuple(&emit, 4);
 	emit_atom(&emit, "data");
 	emit_int(&emit, reading->job.ref);
 	emit_atom(&emit, "stdout");
-	at = emit_space(&emit, want);
-	if (at)
-		n = read_full(reading->fd, at, want, reading->at);
+	return emit;
+}
+
+/* The next bytes of the file, at most `want`, straight into a frame. How many, or a negative errno;
+ * of none there is no frame. */
+static ssize_t copy_piece(struct agent *agent, const struct reading *reading, size_t want)
+{
+	struct emit emit = begin_piece(agent, reading);
+	void *at = emit_space(&emit, want);
+	ssize_t n = at ? read_full(reading->fd, at, want, reading->at) : -ENOMEM;
+
 	if (n <= 0) {
 		emit_drop(&emit);
 		return n;
 	}
 	emit_space_end(&emit, (size_t)n);
 	agent_send(agent, &emit);
+	return n;
+}
+
+/* The same without a copy. Its size is known before its frame begins, whoever cuts the file
+ * meanwhile; it may be less than `want` in the middle of the file. */
+static ssize_t flow_piece(struct agent *agent, struct reading *reading, size_t want)
+{
+	int64_t at = reading->at;
+	ssize_t n = flow_fill(&reading->flow, reading->fd, &at, want);
+	struct emit emit;
+
+	if (n <= 0)
+		return n;
+	emit = begin_piece(agent, reading);
+	agent_send_flow(agent, &emit, &reading->flow);
+	return n;
+}
+
+static ssize_t send_piece(struct agent *agent, struct reading *reading, size_t want)
+{
+	ssize_t n = reading->is_copied ? 0 : flow_piece(agent, reading, want);
+
+	if (n <= 0) { /* the end, or an error that read() is to name */
+		reading->is_copied = true;
+		n = copy_piece(agent, reading, want);
+	}
+	if (n <= 0)
+		return n;
 	reading->job.window -= n;
 	reading->at += n;
 	reading->left -= n;
@@ -99,7 +134,7 @@ static enum job_state step(struct agent *agent, struct job *job)
 			resolve_fail(&err, (int)n, "read", reading->path);
 			return files_over(agent, job, &err);
 		}
-		if (n < want)
+		if (n == 0)
 			return end(agent, reading);
 	}
 	return JOB_AGAIN;
@@ -107,7 +142,10 @@ static enum job_state step(struct agent *agent, struct job *job)
 
 static void done(struct job *job)
 {
-	fd_cleanup(&((struct reading *)job)->fd);
+	struct reading *reading = (struct reading *)job;
+
+	flow_done(&reading->flow);
+	fd_cleanup(&reading->fd);
 }
 
 static const struct job_type type = { step, NULL, done };
@@ -151,6 +189,7 @@ void read_start(struct agent *agent, const struct call *call)
 		reading = job_new(agent, call, &type, sizeof *reading);
 		if (!reading)
 			return;
+		flow_init(&reading->flow);
 		memcpy(reading->path, path, strlen(path) + 1);
 		reading->fd = fd_take(&fd);
 		reading->at = at;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/replace.h"
+#include "wire/frame.h"
 
 struct writing {
 	struct job job;
@@ -39,9 +40,16 @@ static enum job_state input(struct agent *agent, struct job *job, const struct t
 {
 	struct writing *writing = (struct writing *)job;
 	struct csn_error err = { 0 };
-	int r = is_end ? replace_commit(&writing->replace, NULL)
-		       : replace_write(&writing->replace, bytes->bytes.data, bytes->bytes.size);
+	size_t size = is_end ? 0 : bytes->bytes.size + agent->flow.size;
+	int r;
 
+	if (is_end) {
+		r = replace_commit(&writing->replace, NULL);
+	} else {
+		r = replace_write(&writing->replace, bytes->bytes.data, bytes->bytes.size);
+		if (r >= 0)
+			r = replace_pour(&writing->replace, &agent->flow);
+	}
 	if (r < 0) {
 		explain(&err, r, writing->path);
 		return files_over(agent, job, &err);
@@ -50,7 +58,8 @@ static enum job_state input(struct agent *agent, struct job *job, const struct t
 		files_done(agent, job->ref);
 		return JOB_OVER;
 	}
-	grant(agent, job->ref, bytes->bytes.size);
+	agent->expects_bulk = size == FRAME_PIECE;
+	grant(agent, job->ref, size);
 	return JOB_WAITS;
 }
 

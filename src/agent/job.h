@@ -25,7 +25,8 @@ enum job_state {
 
 struct job_type {
 	enum job_state (*step)(struct agent *agent, struct job *job);
-	/* {data, Ref, stdin, Bin} or, with `is_end`, eof. NULL: the call takes no input. */
+	/* {data, Ref, stdin, Bin} or, with `is_end`, eof; the end of Bin may lie in agent->flow,
+	 * from which it is taken. NULL: the call takes no input. */
 	enum job_state (*input)(struct agent *agent, struct job *job, const struct term *bytes,
 				bool is_end);
 	void (*done)(struct job *job); /* frees what it holds, not the job; NULL: nothing */

@@ -11,8 +11,6 @@
 #include "agent/agent.h"
 
 #include <errno.h>
-#include <stdalign.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +25,7 @@
 #include "agent/commands.h"
 #include "agent/exec.h"
 #include "agent/job.h"
+#include "agent/monitor.h"
 #include "agent/search.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -35,12 +34,8 @@
 #include "os/landlock.h"
 #include "os/sweep.h"
 #include "os/sys.h"
-#include "wire/frame.h"
 
-/* Most calls fit: each further block costs a start two system calls and their page faults. */
-enum { ARENA_FIRST = 16 << 10 };
-
-enum { READ_SIZE = 128 << 10, EVENTS = 32 };
+enum { EVENTS = 32 };
 
 void agent_watch(struct agent *agent, int fd, uint32_t events, struct agent_source source)
 {
@@ -58,97 +53,6 @@ void agent_watch(struct agent *agent, int fd, uint32_t events, struct agent_sour
 void agent_unwatch(struct agent *agent, int fd)
 {
 	epoll_ctl(agent->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-}
-
-struct emit agent_frame(struct agent *agent)
-{
-	return emit_begin(&agent->out);
-}
-
-void agent_send(struct agent *agent, struct emit *emit)
-{
-	if (agent->is_broken)
-		emit->error = -EPIPE;
-	if (emit_end(emit) < 0)
-		agent->is_broken = true;
-}
-
-void agent_fail(struct agent *agent, int64_t ref, const char *reason, const char *detail)
-{
-	struct emit emit = agent_frame(agent);
-
-	emit_tuple(&emit, 4);
-	emit_atom(&emit, "failed");
-	emit_int(&emit, ref);
-	emit_atom(&emit, reason);
-	emit_text(&emit, detail);
-	agent_send(agent, &emit);
-}
-
-/* Writes what the socket takes; asks for EPOLLOUT only while something is left. */
-static int flush(struct agent *agent)
-{
-	bool waits;
-
-	while (buf_size(&agent->out) > 0) {
-		ssize_t n = write(AGENT_FD_OUT, buf_at(&agent->out), buf_size(&agent->out));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			break;
-		if (n < 0)
-			return -errno;
-		buf_consume(&agent->out, (size_t)n);
-	}
-	waits = buf_size(&agent->out) > 0;
-	if (waits && !agent->is_out_watched)
-		agent_watch(agent, AGENT_FD_OUT, EPOLLOUT,
-			    (struct agent_source){ SOURCE_STREAM, 0 });
-	else if (!waits && agent->is_out_watched)
-		agent_unwatch(agent, AGENT_FD_OUT);
-	agent->is_out_watched = waits;
-	return 0;
-}
-
-static int handle_payload(struct agent *agent, const uint8_t *payload, size_t size)
-{
-	alignas(max_align_t) char first[ARENA_FIRST];
-	_cleanup_arena_ struct arena arena;
-	struct csn_error err = { 0 };
-	struct term frame;
-	int r;
-
-	arena_init_in(&arena, 64 << 20, first, sizeof first);
-	r = frame_decode(&arena, (struct term_input){ payload, size }, FROM_MONITOR, &frame, &err);
-	if (r < 0)
-		return r;
-	return agent_handle(agent, r, &frame, size);
-}
-
-static int read_stream(struct agent *agent)
-{
-	uint8_t *at = buf_reserve(&agent->in, READ_SIZE);
-	const uint8_t *payload;
-	size_t size;
-	ssize_t n;
-	int r;
-
-	if (!at)
-		return -ENOMEM;
-	n = read(AGENT_FD_IN, at, READ_SIZE);
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	if (n == 0)
-		return -EPIPE;
-	buf_grew(&agent->in, (size_t)n);
-	while ((r = frame_peek(&agent->in, FRAME_MAX, &payload, &size, NULL)) > 0) {
-		r = handle_payload(agent, payload, size);
-		if (r < 0)
-			return r;
-		buf_consume(&agent->in, FRAME_HEAD + size);
-	}
-	return r;
 }
 
 /* Reaps everything, orphans too. Keepers that were stopped are news as well. */
@@ -173,7 +77,7 @@ static int dispatch(struct agent *agent, const struct epoll_event *event)
 	uint64_t slot = event->data.u64 >> 8;
 
 	if (kind == SOURCE_STREAM)
-		return event->events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? read_stream(agent) : 0;
+		return event->events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? monitor_read(agent) : 0;
 	if (kind == SOURCE_SIGNALS)
 		reap(agent);
 	else if (kind == SOURCE_SEARCH)
@@ -205,7 +109,7 @@ static int loop(struct agent *agent)
 		if (!agent->is_stopping && jobs_step(agent))
 			wait_ms = 0;
 		is_spare_due = spare_is_due(agent);
-		r = flush(agent);
+		r = monitor_flush(agent);
 		if (agent->is_broken)
 			r = -EPIPE;
 		if (r < 0 || (agent->is_stopping && buf_size(&agent->out) == 0))
@@ -218,7 +122,7 @@ static int loop(struct agent *agent)
 		if (r < 0)
 			break;
 	}
-	flush(agent);
+	monitor_flush(agent);
 	jobs_done(agent);
 	search_done(agent);
 	commands_done(agent);
@@ -235,8 +139,7 @@ static int setup(struct agent *agent)
 	agent->is_pid_1 = getpid() == 1;
 	agent->landlock_abi = landlock_abi();
 	spare_init(&agent->spare);
-	buf_init(&agent->in, FRAME_MAX + READ_SIZE);
-	buf_init(&agent->out, AGENT_OUT_MAX);
+	monitor_init(agent);
 	if (!agent->is_pid_1 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return -errno;
 	for (int fd = AGENT_FD_LISTENERS; fd < AGENT_FD_END; fd++)

@@ -1,6 +1,7 @@
 /* A new file in an old one's place; see replace.h. */
 #include "agent/replace.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 #include "agent/files.h"
 #include "base/fd.h"
+#include "wire/frame.h"
 
 enum { TRIES = 16 };
 
@@ -80,6 +82,22 @@ int replace_begin(struct replace *replace, const struct roots *roots, const char
 int replace_write(struct replace *replace, const void *data, size_t size)
 {
 	return fd_write_all(replace->fd, data, size);
+}
+
+int replace_pour(struct replace *replace, struct flow *flow)
+{
+	char data[FRAME_PIECE];
+	size_t left;
+	int r;
+
+	flow_pour(flow, replace->fd);
+	left = flow->size;
+	if (left == 0)
+		return 0;
+	/* A file system that takes no pages takes bytes; and write() names what is wrong. */
+	assert(left <= sizeof data);
+	r = flow_drain(flow, data);
+	return r < 0 ? r : replace_write(replace, data, left);
 }
 
 static bool is_unchanged(const struct replace *replace, const struct stat *old)

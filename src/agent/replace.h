@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "agent/resolve.h"
+#include "os/flow.h"
 
 struct replace {
 	struct entry entry; /* what is replaced */
@@ -36,6 +37,9 @@ int replace_begin(struct replace *replace, const struct roots *roots, const char
 
 /* 0 or -errno: -ENOSPC, -EDQUOT, -EFBIG … */
 int replace_write(struct replace *replace, const void *data, size_t size);
+
+/* The same with what a flow holds. It is empty after 0. */
+int replace_pour(struct replace *replace, struct flow *flow);
 
 /* Puts it in place. With `expected`, only if that file is still there unchanged: -ESTALE. */
 int replace_commit(struct replace *replace, const struct stat *expected);

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "os/privs.h"
 #include "os/yama.h"
+#include "wire/frame.h"
 
 int channels_make(struct channels *channels, struct wall *wall, bool has_listeners)
 {
@@ -20,6 +21,8 @@ int channels_make(struct channels *channels, struct wall *wall, bool has_listene
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
+	fd_widen(pair[0], FRAME_STREAM);
+	fd_widen(pair[1], FRAME_STREAM);
 	wall->stream = pair[0];
 	channels->stream = pair[1];
 	if (pipe2(pair, O_CLOEXEC) < 0)

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 int fd_close(int fd)
@@ -84,4 +85,9 @@ int fd_set_nonblock(int fd, int on)
 int fd_set_cloexec(int fd, int on)
 {
 	return fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0) < 0 ? -errno : 0;
+}
+
+void fd_widen(int fd, int bytes)
+{
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }

@@ -36,3 +36,7 @@ int fd_set_nonblock(int fd, int on);
 
 /* FD_CLOEXEC on or off. 0 or a negative errno. */
 int fd_set_cloexec(int fd, int on);
+
+/* Room for that many bytes in a socket before it takes no more, as far as the kernel lends it; what
+ * is no socket stays as it is. */
+void fd_widen(int fd, int bytes);

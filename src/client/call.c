@@ -203,6 +203,7 @@ int call_begin(struct call *call, struct csn_sandbox *link, const char *verb,
 	call->deadline_ms = timeout_ms ? clock_now_ms() + timeout_ms : CLOCK_NEVER;
 	call->window = call->input_window = FRAME_WINDOW;
 	buf_init(&call->output, QUEUE_MAX);
+	buf_init(&call->taken, QUEUE_MAX);
 	find_keys(call);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -243,6 +244,7 @@ void call_end(struct call *call)
 	pthread_mutex_unlock(&link->lock);
 	free_notices(call);
 	buf_done(&call->output);
+	buf_done(&call->taken);
 	free(call->piece);
 	arena_done(&call->arena);
 	pthread_cond_destroy(&call->wake);
@@ -490,10 +492,11 @@ static void take_output(struct call *call)
 	size_t bytes;
 	int r;
 
-	buf_init(&call->output, QUEUE_MAX);
+	call->output = call->taken;
+	call->taken = pieces;
 	pthread_mutex_unlock(&call->link->lock);
 	r = sink_pieces(call, &pieces, &bytes);
-	buf_done(&pieces);
+	buf_clear(&call->taken);
 	pthread_mutex_lock(&call->link->lock);
 	if (r != 0)
 		refuse(call);
@@ -524,11 +527,10 @@ static void send_input(struct call *call, const void *data, size_t size)
 	struct emit emit = link_frame(call->link, "data", 4, call->ref);
 
 	emit_atom(&emit, "stdin");
-	if (size > 0)
-		emit_binary(&emit, data, size);
-	else
+	if (size == 0)
 		emit_atom(&emit, "eof");
-	if (link_send(call->link, &emit) < 0)
+	if ((size > 0 ? link_send_binary(call->link, &emit, data, size)
+		      : link_send(call->link, &emit)) < 0)
 		link_lose(call->link, "there is no memory for a command's input");
 }
 

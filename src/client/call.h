@@ -61,6 +61,7 @@ struct call {
 	unsigned reading;     /* bits of enum call_watch: its own thread is about to empty these */
 	unsigned watched;     /* bits of enum call_watch: what the thread that reads sleeps on */
 	struct buf output;    /* 1 byte of stream, 4 of size, the bytes; and so on */
+	struct buf taken;     /* the same, while the sink has it; its own thread's */
 	char *piece;          /* of input, FRAME_PIECE bytes; NULL: none yet */
 	int64_t window;       /* bytes that may still come */
 	int64_t used;         /* taken since the last grant */

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -50,6 +51,7 @@ int link_init(struct csn_sandbox *link, int fd, csn_error *err)
 	if (link->wake_fd < 0)
 		return code_fail(err, code_of_errno(errno), "open", "cannot make an eventfd: %m");
 	fd_set_cloexec(fd, 1);
+	fd_widen(fd, FRAME_STREAM);
 	return 0;
 }
 
@@ -167,6 +169,41 @@ int link_send(struct csn_sandbox *link, struct emit *emit)
 		emit->error = -E2BIG;
 	if (emit_end(emit) < 0)
 		return emit->error;
+	flush(link);
+	if (buf_size(&link->out) > 0)
+		link_poke(link);
+	return 0;
+}
+
+/* Of what is queued and then `data`: how many bytes of `data` the socket took. */
+static size_t send_both(struct csn_sandbox *link, const void *data, size_t size)
+{
+	size_t queued = buf_size(&link->out);
+	struct iovec parts[] = { { buf_at(&link->out), queued },
+				 { (void *)(uintptr_t)data, size } };
+	const struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+	ssize_t n = sendmsg(link->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (n < 0) /* not now, or never: flush() finds out */
+		return 0;
+	buf_consume(&link->out, (size_t)n < queued ? (size_t)n : queued);
+	return (size_t)n > queued ? (size_t)n - queued : 0;
+}
+
+int link_send_binary(struct csn_sandbox *link, struct emit *emit, const void *data, size_t size)
+{
+	size_t sent = 0;
+	int r;
+
+	emit_binary_head(emit, size);
+	r = emit_end_before(emit, size);
+	if (r < 0)
+		return r;
+	if (buf_size(&link->out) < FRAME_PIECE && !link->is_deaf)
+		sent = send_both(link, data, size);
+	r = buf_add(&link->out, (const char *)data + sent, size - sent);
+	if (r < 0)
+		return r;
 	flush(link);
 	if (buf_size(&link->out) > 0)
 		link_poke(link);

@@ -72,6 +72,11 @@ void link_done(struct csn_sandbox *link);
 struct emit link_frame(struct csn_sandbox *link, const char *name, uint32_t arity, int64_t ref);
 int link_send(struct csn_sandbox *link, struct emit *emit);
 
+/* The same of a frame whose last part is a binary of at most FRAME_PIECE bytes, not emitted yet:
+ * they go to the socket without a copy, as far as that takes them now. -ENOMEM leaves it out of
+ * step: it is to be lost. */
+int link_send_binary(struct csn_sandbox *link, struct emit *emit, const void *data, size_t size);
+
 /* {name, ref, value …} with small numbers. It breaks the link where it cannot be queued. */
 void link_send_numbers(struct csn_sandbox *link, const char *name, const int64_t *numbers,
 		       uint32_t count);

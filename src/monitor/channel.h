@@ -4,11 +4,18 @@
  * Everything that arrives is hostile: an oversized, malformed or misplaced frame breaks the
  * channel for good, with a reason; the sandbox is then `lost`. Memory is bounded: at most one
  * frame is collected, and it is decoded into an arena of fixed quota that dies with it.
+ *
+ * Bytes of `data` that go on to another channel need not be copied here. A handler that wants no
+ * more of such a frame than its head says so (`expects_bulk`); of the next ones it may then be
+ * given the head with no or a few bytes, while the rest waits in `flow` for channel_pass(). Only
+ * whole frames are handed out all the same: one whose bytes do not come holds up nobody but who
+ * sends it.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "os/flow.h"
 #include "wire/emit.h"
 #include "wire/frame.h"
 #include "wire/term.h"
@@ -20,6 +27,8 @@ struct channel {
 		side; /* of who talks to us; FROM_AGENT unless changed after channel_init() */
 	struct buf in;
 	struct buf out;
+	struct flow flow;  /* while a frame is handled: its bytes that are not in the term */
+	bool expects_bulk; /* what comes is likely `data` that a handler passes on unseen */
 	bool is_broken;
 	bool is_ended;   /* end of stream */
 	bool is_unheard; /* the other side reads no more; it may have said something before */
@@ -41,6 +50,12 @@ int channel_send(struct channel *channel, struct emit *emit);
  * without a copy, as far as that takes it now. A failure leaves the stream out of step: the channel
  * is broken. */
 int channel_send_binary(struct channel *channel, struct emit *emit, const void *data, size_t size);
+
+/* The same with the first `size` bytes of the `data` frame that `from` is handling, wherever they
+ * are; `bytes` is the frame's binary. channel_bytes() says how many there are. */
+int channel_pass(struct channel *channel, struct emit *emit, struct channel *from,
+		 const struct term *bytes, size_t size);
+size_t channel_bytes(const struct channel *from, const struct term *bytes);
 
 /* Reads once and handles whole frames. 0, or a negative errno with a sentence: broken. */
 int channel_read(struct channel *channel, channel_fn handle, void *data, struct csn_error *err);

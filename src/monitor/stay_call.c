@@ -238,8 +238,12 @@ static void heard(struct stay *stay, struct stay_call *call)
  * with our memory. */
 static int pass_data(struct stay *stay, struct stay_call *call, const struct term *items)
 {
-	size_t size = items[3].type == TERM_BINARY ? items[3].bytes.size : 0;
+	struct channel *from = &call->client->channel;
+	bool is_end = items[3].type != TERM_BINARY;
+	size_t size = is_end ? 0 : channel_bytes(from, &items[3]);
 	struct emit emit;
+
+	from->expects_bulk = !call->exec && size == FRAME_PIECE;
 
 	call->input_window -= (int64_t)size;
 	if (call->input_window < 0)
@@ -252,8 +256,8 @@ static int pass_data(struct stay *stay, struct stay_call *call, const struct ter
 	emit_atom(&emit, "data");
 	emit_int(&emit, call->ref);
 	emit_atom(&emit, "stdin");
-	if (items[3].type == TERM_BINARY)
-		return channel_send_binary(&stay->run.channel, &emit, items[3].bytes.data, size);
+	if (!is_end)
+		return channel_pass(&stay->run.channel, &emit, from, &items[3], size);
 	emit_term(&emit, &items[3]);
 	return channel_send(&stay->run.channel, &emit);
 }
@@ -417,11 +421,13 @@ static int on_failed(struct stay *stay, const struct term *items, struct csn_err
 static int on_data(struct stay *stay, const struct term *items, struct csn_error *err)
 {
 	struct stay_call *call = stay_call_find(stay, items[1].integer);
-	size_t size = items[3].bytes.size;
+	struct channel *from = &stay->run.channel;
+	size_t size = channel_bytes(from, &items[3]);
 	struct emit emit;
 
 	if (!call)
 		return out_of_turn(err, "data");
+	from->expects_bulk = !call->exec && size == FRAME_PIECE;
 	call->window -= (int64_t)size;
 	if (call->window < 0)
 		return csn_fail(err, -EBADMSG, "wire", "the agent overran its window");
@@ -439,7 +445,7 @@ static int on_data(struct stay *stay, const struct term *items, struct csn_error
 	emit_atom(&emit, "data");
 	emit_int(&emit, call->client_ref);
 	emit_term(&emit, &items[2]);
-	if (channel_send_binary(&call->client->channel, &emit, items[3].bytes.data, size) < 0)
+	if (channel_pass(&call->client->channel, &emit, from, &items[3], size) < 0)
 		call->client->is_gone = true;
 	return 0;
 }

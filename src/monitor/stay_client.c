@@ -169,6 +169,7 @@ struct stay_client *stay_client_add(struct stay *stay, int fd)
 	if (!client)
 		return NULL;
 	*client = (struct stay_client){ .heard_ms = clock_now_ms() };
+	fd_widen(fd, FRAME_STREAM);
 	channel_init(&client->channel, fd);
 	client->channel.side = FROM_MONITOR; /* he takes the monitor's part of the protocol */
 	if (stay->is_up && !(fd == stay->setup->owner_fd && stay->setup->port))

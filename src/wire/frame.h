@@ -17,8 +17,12 @@
 enum {
 	FRAME_HEAD = 4, /* bytes of the length, which it does not count */
 	FRAME_MAX = 16 << 20,
-	FRAME_PIECE = 64 << 10,  /* most bytes of one `data` */
-	FRAME_WINDOW = 256 << 10 /* bytes of data that a call may send at first, either way */
+	FRAME_PIECE = 64 << 10,   /* most bytes of one `data` */
+	FRAME_WINDOW = 256 << 10, /* bytes of data that a call may send at first, either way */
+	/* Bytes that a stream had better take at once: with its default a whole window does not
+	   fit. */
+	FRAME_STREAM = 2 * FRAME_WINDOW,
+	FRAME_DATA_HEAD = 48 /* most bytes of a `data` frame before those of its binary */
 };
 
 /*
@@ -100,6 +104,22 @@ int frame_sniff(const uint8_t *payload, size_t size, enum frame_side side, struc
  */
 int frame_decode(struct arena *arena, struct term_input payload, enum frame_side side,
 		 struct term *ret_term, struct csn_error *err);
+
+/* A `data` frame that has begun, of which the bytes may not have come. */
+struct frame_data {
+	int index;
+	struct term term; /* checked; its binary is empty */
+	size_t head;      /* bytes of the frame before those of its binary */
+	size_t size;      /* of those: 1 to FRAME_PIECE */
+};
+
+/*
+ * Is that what `in` begins with? For who passes such bytes on and need not see them. The term lives
+ * in the arena. False says nothing else of the frame: what is not told here, also what is
+ * malformed, is frame_decode()'s to judge when it is whole.
+ */
+bool frame_data_begun(const struct buf *in, enum frame_side side, struct arena *arena,
+		      struct frame_data *ret_data);
 
 /*
  * One key of a map. Types as above, and: I non-negative integer or the atom null, t binary

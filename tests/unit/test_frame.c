@@ -320,6 +320,63 @@ static void test_results(void)
 	CHECK(strstr(err.text, "max_rss_bytes is missing"));
 }
 
+/* Is a `data` frame seen to have begun, of which so many bytes came? */
+static bool has_begun(const char *bytes, size_t size, enum frame_side side,
+		      struct frame_data *ret_data)
+{
+	static struct arena arena;
+	_cleanup_buf_ struct buf in;
+
+	arena_done(&arena);
+	arena_init(&arena, 4 << 10);
+	buf_init(&in, 1 << 17);
+	CHECK(buf_add(&in, bytes, size) == 0);
+	return frame_data_begun(&in, side, &arena, ret_data);
+}
+
+static void test_begun(void)
+{
+	static const char frame[] = "\0\0\0\33\x83h\4w\4dataa\7w\6stdoutm\0\0\0\3abc";
+	struct frame_data data = { 0 };
+
+	for (size_t i = 0; i < sizeof frame; i++)
+		CHECK(has_begun(frame, i, FROM_AGENT, &data) == (i >= 28));
+	CHECK(data.index == FRAME_DATA_OUT && data.head == 28 && data.size == 3);
+	CHECK(data.term.items[1].integer == 7 && term_is_atom(&data.term.items[2], "stdout"));
+	CHECK(data.term.items[3].type == TERM_BINARY && data.term.items[3].bytes.size == 0);
+	CHECK(!has_begun(BYTES(frame), FROM_MONITOR, &data)); /* its streams are others */
+}
+
+/* Whatever is not exactly so is left to who reads whole frames. */
+static void test_not_begun(void)
+{
+	static const struct {
+		const char *bytes;
+		size_t size;
+	} table[] = {
+		{ BYTES("\0\0\0\34\x83h\4w\4dataa\7w\6stdoutm\0\0\0\3") }, /* a byte after it */
+		{ BYTES("\0\0\0\32\x83h\4w\4dataa\7w\6stdoutm\0\0\0\3") }, /* one too few */
+		{ BYTES("\0\0\0\30\x83h\4w\4dataa\7w\6stdoutm\0\0\0\0") }, /* empty */
+		{ BYTES("\0\1\0\31\x83h\4w\4dataa\7w\6stdoutm\0\1\0\1") }, /* 65,537 */
+		{ BYTES("\0\0\0\27\x83h\4w\4dataa\7w\6stdoutm\377\377\377\377") },
+		{ BYTES("\0\0\0\33\x83h\4w\4dataa\7w\6stdlogm\0\0\0\3") }, /* no stream */
+		{ BYTES("\0\0\0\33\x83h\4w\4doraa\7w\6stdoutm\0\0\0\3") }, /* another name */
+		{ BYTES("\0\0\0\36\x83h\4w\4datab\377\377\377\377w\6stdoutm\0\0\0\3") },
+		{ BYTES("\0\0\0\45\x83h\4w\4datan\11\0\1\1\1\1\1\1\1\1\1w\6stdoutm\0\0\0\3") },
+		{ BYTES("\0\0\0\33\x83h\4w\4dataa\7w\377stdoutm\0\0\0\3") },
+		{ BYTES("\0\0\0\33\x83h\3w\4dataa\7w\6stdoutm\0\0\0\3") },
+	};
+	struct frame_data data;
+	char bytes[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		memset(bytes, 'x', sizeof bytes);
+		memcpy(bytes, table[i].bytes, table[i].size);
+		for (size_t size = table[i].size; size <= sizeof bytes; size++)
+			CHECK(!has_begun(bytes, size, FROM_AGENT, &data));
+	}
+}
+
 static const struct tap_test tests[] = {
 	{ "peek", test_peek },
 	{ "peek refuses", test_peek_refuses },
@@ -330,5 +387,7 @@ static const struct tap_test tests[] = {
 	{ "tables", test_tables },
 	{ "results", test_results },
 	{ "lasting bytes", test_lasting_bytes },
+	{ "data that has begun", test_begun },
+	{ "what is no such data", test_not_begun },
 };
 TAP_MAIN(tests)
