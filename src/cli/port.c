@@ -32,7 +32,7 @@
 #include "wire/frame.h"
 
 enum {
-	FRAME_MS = 10000, /* for the rest of a frame, and for what we say to be read */
+	FRAME_MS = 5000, /* for the rest of a frame, and for what we say to be read */
 	OPEN_QUOTA = 64 << 20,
 	SAY_MAX = 1 << 20,
 	WORDS_MAX = 1024,
@@ -196,7 +196,7 @@ static int collect_frame(int fd, struct buf *in, struct term_input *ret_payload,
 		r = collect(fd, in, (size_t)at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3], end_ms);
 	if (r == -EPIPE || r == -ETIMEDOUT)
 		return csn_fail(err, r, "wire", "a frame was begun and not finished%s",
-				r == -EPIPE ? "" : " within 10 s");
+				r == -EPIPE ? "" : " within 5 s");
 	if (r < 0)
 		return csn_fail(err, r, "wire", "cannot read: %s", strerror(-r));
 	frame_peek(in, max, &at, &size, err);

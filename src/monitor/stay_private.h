@@ -96,7 +96,8 @@ struct stay {
 	struct stay_exec *detached[STAY_DETACHED];
 	struct stay_client clients[STAY_CLIENTS];
 	struct stay_call calls[STAY_CALLS];
-	/* Behind the last place that was ever taken: most sandboxes have one client and one call. */
+	/* Behind the last place that was ever taken: most sandboxes have one client and one call.
+	 */
 	size_t detached_end, clients_end, calls_end;
 };
 

@@ -1,0 +1,1 @@
+ExUnit.start(timeout: 60_000, capture_log: true)

@@ -1,0 +1,45 @@
+"""The package for Elixir: formatted, without warnings, and its own tests against the built program."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = TOP / "sdk" / "elixir"
+
+
+@pytest.fixture(scope="module")
+def mix():
+    """mix("test") in a build folder of its own, without a home and without a network."""
+    program = shutil.which("mix")
+    if not program:
+        pytest.fail("mix is not there: tools/setup test installs elixir")
+    built = os.environ.get("CAISSON") or TOP / "build" / "caisson"
+    with tempfile.TemporaryDirectory(prefix="caisson-elixir-") as home:
+        env = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8", "CAISSON": str(pathlib.Path(built).resolve()),
+               "MIX_ENV": "test", "MIX_BUILD_PATH": f"{home}/build", "HEX_OFFLINE": "1", "ERL_CRASH_DUMP_BYTES": "0"}
+
+        def run(*words):
+            done = subprocess.run([program, *words], cwd=FOLDER, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=120, encoding="utf-8", errors="replace")
+            assert done.returncode == 0, done.stdout[-8000:]
+            return done.stdout
+
+        yield run
+
+
+def test_it_is_formatted(mix):
+    mix("format", "--check-formatted")
+
+
+def test_it_compiles_without_warnings(mix):
+    mix("compile", "--warnings-as-errors", "--force")
+
+
+def test_its_own_tests(mix):
+    found = re.search(r"(\d+) tests, 0 failures\n", mix("test", "--warnings-as-errors"))
+    assert found and int(found[1]) >= 40
