@@ -12,6 +12,7 @@
 #include "agent/keeper.h"
 #include "base/fd.h"
 #include "os/agent_fds.h"
+#include "os/terminal.h"
 
 /* The command's ends of its streams; closed in the parent after the fork. */
 struct ends {
@@ -66,33 +67,30 @@ static int take_fixed(int fd)
 	return fd_take(&taken);
 }
 
-/* The one that was made before files were restricted, or a new one. */
-static int open_tty(int *ret_master, int *ret_slave)
+/* The one that was made before files were restricted, or that the monitor sent for this call, or a
+ * new one. */
+static int open_tty(int64_t ref, int *ret_master, int *ret_slave)
 {
 	_cleanup_fd_ int master = -1;
-	int slave;
+	int slave, r;
 
-	if (isatty(AGENT_FD_TTY_PEER)) {
-		master = take_fixed(AGENT_FD_TTY);
-		slave = master < 0 ? master : take_fixed(AGENT_FD_TTY_PEER);
-		if (slave < 0)
-			return slave;
-	} else {
-		master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-		if (master < 0 || unlockpt(master) < 0)
-			return -errno;
-		slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-		if (slave < 0)
-			return -errno;
+	if (!isatty(AGENT_FD_TTY_PEER)) {
+		r = terminal_take(AGENT_FD_TTY, ref, ret_master, ret_slave);
+		return r == -ENOTSOCK ? terminal_make(ret_master, ret_slave) : r;
 	}
+	master = take_fixed(AGENT_FD_TTY);
+	slave = master < 0 ? master : take_fixed(AGENT_FD_TTY_PEER);
+	if (slave < 0)
+		return slave;
 	*ret_master = fd_take(&master);
 	*ret_slave = slave;
 	return 0;
 }
 
-static int make_tty(struct streams *streams, const struct command *command, struct ends *ends)
+static int make_tty(struct exec *exec, const struct command *command, struct ends *ends)
 {
-	int r = open_tty(&streams->output_fd[STREAMS_TTY], &ends->slave);
+	struct streams *streams = &exec->streams;
+	int r = open_tty(exec->ref, &streams->output_fd[STREAMS_TTY], &ends->slave);
 
 	if (r < 0)
 		return r;
@@ -161,7 +159,7 @@ static int fork_child(struct agent *agent, struct exec *exec, const struct comma
 int exec_fork(struct agent *agent, struct exec *exec, const struct command *command)
 {
 	struct ends ends = { { -1, -1, -1 }, -1, -1 };
-	int r = command->has_tty ? make_tty(&exec->streams, command, &ends)
+	int r = command->has_tty ? make_tty(exec, command, &ends)
 				 : make_pipes(&exec->streams, command, &ends);
 
 	if (r >= 0)

@@ -216,6 +216,7 @@ void wall_done(struct wall *wall)
 	wall->pidfd = fd_close(wall->pidfd);
 	wall->stream = fd_close(wall->stream);
 	wall->listeners = fd_close(wall->listeners);
+	wall->terminals = fd_close(wall->terminals);
 	wall->failure = fd_close(wall->failure);
 	wall->complaints = fd_close(wall->complaints);
 	wall->life = fd_close(wall->life);

@@ -29,6 +29,7 @@ struct wall {
 	int pidfd;     /* of that process, -1: none */
 	pid_t helper;  /* a killed helper that nobody waited for yet; wall_done() does; 0: none */
 	int stream;    /* frames to and from the agent, non-blocking */
+	int terminals; /* terminals for its commands go in here (os/terminal.h); -1: made inside */
 	int listeners; /* SOCK_SEQPACKET: a command announces its notify listener here; -1: none */
 	int life; /* write end of the life pipe: closing it tells helpers that the monitor is gone
 		   */
@@ -45,11 +46,12 @@ struct wall {
 };
 
 /* No wall yet: every descriptor is -1. */
-#define WALL_NONE                                                                                 \
-	(struct wall)                                                                             \
-	{                                                                                         \
-		.pid = -1, .pidfd = -1, .stream = -1, .listeners = -1, .life = -1, .failure = -1, \
-		.complaints = -1, .order = -1, .spaces = { -1, -1 }, .userns = -1, .skeleton = -1 \
+#define WALL_NONE                                                                               \
+	(struct wall)                                                                           \
+	{                                                                                       \
+		.pid = -1, .pidfd = -1, .stream = -1, .listeners = -1, .terminals = -1,         \
+		.life = -1, .failure = -1, .complaints = -1, .order = -1, .spaces = { -1, -1 }, \
+		.userns = -1, .skeleton = -1                                                    \
 	}
 
 struct backend_start {
@@ -67,6 +69,7 @@ struct backend_start {
 	int wall_fd;             /* the caller's own wall: a stream, which start() takes; 0: none */
 	unsigned own_processes;  /* of ours inside, beside the commands: they count too */
 	bool has_tty;            /* the command will run on a terminal */
+	bool stays;              /* commands to come may ask for one each */
 	bool waits;              /* prepared ahead: nothing is lent yet, bind() does it */
 	int clone_group;         /* directory for CLONE_INTO_CGROUP (v2), -1: none */
 	int agent_enter[3];      /* files to which a process writes "0" to enter the agent's */

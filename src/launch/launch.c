@@ -27,6 +27,7 @@
 #include "os/privs.h"
 #include "os/profile.h"
 #include "os/sys.h"
+#include "os/terminal.h"
 
 /* Kept ones wait above all places; no higher, since the caller may have few descriptors. */
 enum { ERROR_FD = AGENT_FD_FAILURE, AGENT_FD, KEPT_FDS, HIGH_FD = KEPT_FDS };
@@ -112,16 +113,14 @@ static int enter_groups(struct launch *launch, struct csn_error *err)
  * terminals could be opened. tests/escape/other_terminals.py */
 static int make_terminal(struct launch *launch, struct csn_error *err)
 {
-	launch->tty_fds[0] = launch->tty_fds[1] = -1;
+	int r;
+
+	launch->tty_fds[0] = launch->terminals_fd;
+	launch->tty_fds[1] = -1;
 	if (!launch->has_tty)
 		return 0;
-	launch->tty_fds[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (launch->tty_fds[0] < 0 || unlockpt(launch->tty_fds[0]) < 0)
-		return csn_fail(err, -errno, "terminal", "cannot make a terminal: %m");
-	launch->tty_fds[1] = ioctl(launch->tty_fds[0], TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (launch->tty_fds[1] < 0)
-		return csn_fail(err, -errno, "terminal", "cannot open a terminal: %m");
-	return 0;
+	r = terminal_make(&launch->tty_fds[0], &launch->tty_fds[1]);
+	return r < 0 ? csn_fail(err, r, "terminal", "cannot make a terminal: %s", strerror(-r)) : 0;
 }
 
 /* The agent makes its own, in a terminal file system of the sandbox's. */
@@ -514,7 +513,7 @@ struct launch *launch_new(void)
 	if (!launch)
 		return NULL;
 	memset(launch, 0, offsetof(struct launch, rootfs));
-	launch->search_fd = launch->stderr_fd = launch->order_fd = -1;
+	launch->search_fd = launch->stderr_fd = launch->order_fd = launch->terminals_fd = -1;
 	rootfs_init(&launch->rootfs, 0);
 	return launch;
 }

@@ -52,7 +52,8 @@ struct launch {
 	int agent_enter[AGENT_FD_ENTER_COUNT]; /* files of the agent's control groups, -1: none */
 	int cmd_enter[AGENT_FD_ENTER_COUNT];   /* the same of the commands' */
 	bool has_tty;                          /* make a terminal before files are restricted */
-	int tty_fds[2];                        /* its sides, by the step; -1: none */
+	int terminals_fd;                      /* where those for later commands come from; -1 */
+	int tty_fds[2];                        /* by the step: its sides, or that one; -1: none */
 	int agent_fd;                          /* closed by exec */
 	int search_fd;                         /* stays open for the agent; -1: none */
 	int life_fd;                           /* end of file: the monitor is gone */

@@ -448,6 +448,7 @@ static struct backend_start start_of(const struct run *run)
 		/* Agent and helper; a keeper each call. */
 		.own_processes = stays ? 2 + STAY_KEEPERS : 2,
 		.has_tty = run->setup->tty_fd >= 0,
+		.stays = !run->setup->argv && !run->setup->text,
 		.wall_fd = run->setup->wall_fd,
 	};
 }

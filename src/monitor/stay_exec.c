@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "monitor/stay_private.h"
+#include "os/terminal.h"
 
 /* ---- the call
  * ------------------------------------------------------------------------------------ */
@@ -191,6 +192,15 @@ static bool may_set(const struct plan *plan, const struct term *map)
 	return true;
 }
 
+/* Before the call, so that the agent finds it there. */
+static int lend_terminal(const struct stay_exec *exec, struct csn_error *err)
+{
+	int fd = exec->stay->run.wall.terminals;
+	int r = exec->has_tty && fd >= 0 ? terminal_send(fd, exec->ref) : 0;
+
+	return r < 0 ? csn_fail(err, r, "terminal", "cannot make a terminal: %s", strerror(-r)) : 0;
+}
+
 int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term *map,
 		    struct csn_error *err)
 {
@@ -219,6 +229,9 @@ int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term
 		return r;
 	know_secrets(stay, env);
 	stay_text_keep(exec, map);
+	r = lend_terminal(exec, err);
+	if (r < 0)
+		return r;
 	r = queue(stay, call, map);
 	if (r < 0)
 		return r;

@@ -3,8 +3,9 @@
  *
  * The contract between whoever launches an agent and the agent: frames in and out, nothing, the
  * socket on which a command announces its listener, and the files of the commands' control
- * groups, to which a process writes "0" to enter; and both sides of a terminal, where the wall lets
- * nobody open one later. What a wall does not have is /dev/null.
+ * groups, to which a process writes "0" to enter; and where the wall lets nobody open one later,
+ * both sides of a terminal, or in the place of the first a socket through which they come
+ * (os/terminal.h). What a wall does not have is /dev/null.
  *
  * Behind them, and simply not open where a run has no use for it, is the program of the verbs glob
  * and grep: open for reading, executable, and granted to the agent where Landlock restricts it.
@@ -23,7 +24,7 @@ enum {
 	AGENT_FD_LISTENERS = 3,
 	AGENT_FD_ENTER = 4,
 	AGENT_FD_ENTER_COUNT = 3,
-	AGENT_FD_TTY = AGENT_FD_ENTER + AGENT_FD_ENTER_COUNT, /* a terminal made beforehand */
+	AGENT_FD_TTY = AGENT_FD_ENTER + AGENT_FD_ENTER_COUNT, /* a terminal, or where they come */
 	AGENT_FD_TTY_PEER,
 	AGENT_FD_END,
 	AGENT_FD_SEARCH = AGENT_FD_END, /* caisson-search, or closed */

@@ -243,15 +243,50 @@ def test_the_kind_of_terminal_passes_a_policy(person):
     assert person.sh("exec", "w", "-e", "LANG=C", "-c", "echo $LANG").stdout == b"C\n", "it passes the caller's"
 
 
-def test_a_wall_without_terminals(person):
-    done = person.sh("up", "--backend", "landlock", *person.sh.box.policy("version: 1\ntier: auto\n"), "w")
+@pytest.fixture
+def landlocked(person):
+    done = person.sh("up", *person.sh.box.policy("version: 1\ntier: auto\nbackend: landlock\n"), "w")
     if done.returncode:
         pytest.skip(f"landlock: {done.stderr}")
-    person.start("exec", "w", "--", "sh", "-c", "test -t 0 || echo none")
-    assert person.end() == 0 and person.seen == b"none\r\n", person.seen
-    for words in (["exec", "w", "--tty", "always", "--", "true"], ["shell", "w"]):
-        person.start(*words)
-        assert person.end() == 125 and b"--tty never" in person.seen, person.seen
+    return person
+
+
+def test_a_terminal_behind_landlock(landlocked):
+    """Nobody there may open one: the monitor makes each, and sends it to the agent."""
+    person = landlocked
+    for count in (1, 2, 3):
+        person.start("exec", "w", "--", "sh", "-c", "stty size; test -t 0 && test -t 1 && test -t 2 && echo all >/dev/tty")
+        assert person.end() == 0 and person.seen == count * b"30 100\r\nall\r\n", person.seen
+    person.start("shell", "w")
+    person.until(b"$ ")
+    person.type(b"sleep 30\n")
+    time.sleep(0.2)
+    person.type(b"\x03")
+    person.until(b"$ ")
+    person.type(b"stty size; exit 7\n")
+    person.until(b"30 100\r\n")
+    assert person.end() == 7
+    told = person.sh("exec", "w", "--tty", "never", "-c", "test -t 0 || echo none")
+    assert told.stdout == b"none\n", told
+
+
+def test_each_has_its_own_behind_landlock(landlocked):
+    """A call that comes to nothing leaves its terminal to nobody, and no terminal of another is in reach."""
+    sh = landlocked.sh
+    other, own = os.openpty()
+    if os.geteuid() == 0:
+        os.chown(os.ttyname(own), sh.box.uid, sh.box.uid)
+    landlocked.start("exec", "w", "--", "nosuch")
+    assert landlocked.end() == 127
+    landlocked.start("exec", "w", "--cwd", "nosuch", "--", "true")
+    assert landlocked.end() == 127
+    text = f"tty; echo x > {os.ttyname(own)}; cat {os.ttyname(own)}; ls -l /proc/self/fd | grep -c ptmx"
+    landlocked.start("exec", "w", "--", "sh", "-c", text)
+    landlocked.end()
+    lines = landlocked.seen.split(b"\r\n")
+    assert any(line.startswith(b"/dev/pts/") for line in lines) and landlocked.seen.count(b"Permission denied") == 2 and lines[-2] == b"0", lines
+    os.close(other)
+    os.close(own)
 
 
 # ---- a shell --------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "backend/channels.h"
@@ -144,17 +145,32 @@ static int add_rules(const struct plan *plan, const struct backend_start *how, s
 			    : 0;
 }
 
+static int make_way_for_terminals(struct wall *wall, int *ret_fd)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	wall->terminals = pair[0];
+	*ret_fd = pair[1];
+	return 0;
+}
+
 static int fork_child(const struct plan *plan, const struct backend_start *how,
 		      struct launch *launch, struct wall *wall, struct csn_error *err)
 {
 	struct channels channels = CHANNELS_NONE;
+	_cleanup_fd_ int terminals = -1;
 	int r = channels_make(&channels, wall, yama_permits(false));
 
+	if (r >= 0 && how->stays)
+		r = make_way_for_terminals(wall, &terminals);
 	if (r < 0) {
 		channels_done(&channels);
 		return csn_fail(err, r, "start", "cannot make channels to the sandbox");
 	}
 	channels_fill(&channels, plan, how, launch);
+	launch->terminals_fd = terminals;
 	launch->landlock_tcp = true;
 	launch->private_uid = geteuid() == 0 ? wall->kernel_uid : 0;
 	if (launch->private_uid && plan->limits.processes != PLAN_UNLIMITED)
