@@ -33,7 +33,8 @@ def python():
         shutil.rmtree(folder, ignore_errors=True)
         run(sys.executable, "-m", "venv", folder)
         flags = [word for file in files for word in ("-r", file)]
-        run(folder / "bin/pip", "install", "-q", "--disable-pip-version-check", *flags)
+        run(folder / "bin/pip", "install", "-q", "--no-compile", "--only-binary", ":all:",
+            "--disable-pip-version-check", *flags)
         (folder / "complete").touch()
     return folder / "bin/python"
 
@@ -51,7 +52,8 @@ def installed(python, tmp_path_factory):
 
 
 def test_its_own_tests(python, installed):
-    env = os.environ | {"PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = os.environ | {"PYTHONPATH": str(installed), "PYTHONPYCACHEPREFIX": str(BUILD / "sdk-python-cache")}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # frameworks are large: each is compiled once, where it is imported
     told = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error::ResourceWarning",
                "-o", "faulthandler_timeout=40", PACKAGE / "tests", env=env, timeout=150)
     assert "passed" in told and "skipped" not in told, told
