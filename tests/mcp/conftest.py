@@ -21,22 +21,37 @@ def caisson():
     return str(path)
 
 
-@pytest.fixture(scope="session")
-def client_folder():
-    """The client library from its registry, installed once for each version of package.json, in the build folder."""
+def installed(name, package, rebuild=()):
+    """A folder of the build folder with what `package` names, from the registry; once for each version of that file. What
+    comes from there runs no scripts but those of `rebuild`."""
     if not shutil.which("npm"):
         pytest.skip("npm: it is not installed")
-    wanted = hashlib.sha256((HERE / "package.json").read_bytes()).hexdigest()
-    folder = pathlib.Path(os.environ.get("CAISSON_BUILD") or TOP / "build").resolve() / "mcp-client"
+    wanted = hashlib.sha256((HERE / package).read_bytes()).hexdigest()
+    folder = pathlib.Path(os.environ.get("CAISSON_BUILD") or TOP / "build").resolve() / name
     mark = folder / "installed"
     if not mark.exists() or mark.read_text() != wanted:
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(HERE / "package.json", folder)
-        subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"], cwd=folder,
-                       check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=180)
+        shutil.copy(HERE / package, folder / "package.json")
+        quiet = {"cwd": folder, "check": True, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "timeout": 180}
+        subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"], **quiet)
+        for one in rebuild:
+            subprocess.run(["npm", "rebuild", one], **quiet)
         mark.write_text(wanted)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def client_folder():
+    """The official client library, and client.mjs beside it."""
+    folder = installed("mcp-client", "package.json")
     shutil.copy(HERE / "client.mjs", folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def agents_folder():
+    """Agent programs that can be told of a server without an account."""
+    return installed("mcp-agents", "agents.json", ["@anthropic-ai/claude-code"])
 
 
 @pytest.fixture
