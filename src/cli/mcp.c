@@ -90,16 +90,16 @@ static void add_about(struct words *words, const struct plan *plan)
 }
 
 /* Has somebody said when a silent sandbox ends? Else it does with its client. */
-static bool names_idle(const struct cli_options *options, const struct plan *plan)
+static bool names_idle(const struct cli_options *options, const struct policy *policy)
 {
 	for (size_t i = 0; i < options->limits.count; i++)
 		if (str_starts(options->limits.items[i], "idle="))
 			return true;
-	(void)plan;
-	return false;
+	return policy_says(policy, "limits.idle");
 }
 
-static void add_plan(struct words *words, const struct cli *cli, const struct plan *plan)
+static void add_plan(struct words *words, const struct cli *cli, const struct policy *policy,
+		     const struct plan *plan)
 {
 	const struct plan_workspace *workspace = &plan->workspace;
 
@@ -110,7 +110,7 @@ static void add_plan(struct words *words, const struct cli *cli, const struct pl
 		add_value(words, "--workspace", words->workspace);
 		add_value(words, "--inside", words->inside);
 	}
-	if (!names_idle(&cli->options, plan))
+	if (!names_idle(&cli->options, policy))
 		add(words, "--keep-alive");
 	add_about(words, plan);
 }
@@ -131,7 +131,7 @@ static void add_decided(struct words *words, const struct cli *cli)
 		add_value(words, "--run-root", words->run_root);
 	}
 	if (cli_decide(&cli->options, &policy, NULL, &plan, &err) >= 0) {
-		add_plan(words, cli, &plan);
+		add_plan(words, cli, policy.policy, &plan);
 		plan_done(&plan);
 	} else {
 		fprintf(stderr, "caisson: %s\n", err.text);

@@ -335,3 +335,13 @@ def test_a_sandbox_that_cannot_be_had(raw, project):
     result = client.tool("Read", path="a")
     assert result["isError"] and "strict" in text(result)
     still_there(client)
+
+
+def test_silence_keeps_a_sandbox_unless_somebody_said_how_long(raw, project):
+    def keeps(client):
+        return b"--keep-alive" in pathlib.Path(f"/proc/{client.process.pid}/cmdline").read_bytes().split(b"\0")
+
+    assert keeps(raw())
+    assert not keeps(raw("-l", "idle=10m"))
+    (project / "caisson.yaml").write_text("version: 1\nlimits: {idle: 10m}\n")
+    assert not keeps(raw())
