@@ -146,7 +146,9 @@ typedef struct csn_options {
 	const char *pool;     /* `caisson pool start`'s name: a prepared sandbox of that pool is
 			       * taken if it has one that fits; else one is made as without */
 	const csn_wall *wall; /* a wall of your own, at the end of this header; copied */
-	const void *reserved[6];
+	const char *within;   /* --within FILE: a policy file that the sandbox may not be wider
+			       * than, for who hands on what others ask for; a pool is not asked */
+	const void *reserved[5];
 } csn_options;
 
 /*

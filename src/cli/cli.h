@@ -74,6 +74,7 @@ struct cli_options {
 	const char *max_runs;
 	/* Of the commands of sandboxes that stay. */
 	const char *fd; /* monitor */
+	const char *within;
 	const char *wall_fd;
 	struct cli_list enforces;
 	struct cli_list observes;
@@ -96,6 +97,13 @@ struct cli_options {
 	const char *context;
 	bool ignore_case;
 	bool ends_in_nul;
+	const char *listen; /* serve */
+	const char *token_file;
+	struct cli_list host_names;
+	const char *max_sandboxes;
+	const char *max_calls;
+	const char *max_body;
+	const char *max_rate;
 	const char *max_age;
 	const char *max_size;
 	const char *tools; /* mcp */
@@ -179,6 +187,9 @@ struct cli {
 /* All commands in the order of help; the last has a NULL name. */
 extern const struct cli_command cli_commands[];
 
+/* The flags of each set (shared_flags.c), in the order of its bits. */
+extern const struct cli_flag *const cli_shared_flags[CLI_SETS];
+
 /* The i-th flag of a command: its own first, then the shared ones; NULL after the last. */
 const struct cli_flag *cli_flag_at(const struct cli_command *command, size_t i);
 
@@ -242,6 +253,7 @@ int cli_down(struct cli *cli);
 int cli_pool_start(struct cli *cli);
 int cli_pool_status(struct cli *cli);
 int cli_pool_stop(struct cli *cli);
+int cli_serve(struct cli *cli);
 int cli_doctor(struct cli *cli);
 int cli_policy_init(struct cli *cli);
 int cli_policy_set(struct cli *cli);

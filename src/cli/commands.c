@@ -1,7 +1,8 @@
 /*
  * The table of commands and flags
  *
- * The only place where a command or a flag is named. Help, the manual page, docs/cli.md and
+ * The only place where a command is named, and a flag but for those that several commands share
+ * (shared_flags.c). Help, the manual page, docs/cli.md and
  * the completions are printed from here; tests/cli/test_cli_help.py compares them.
  */
 #include <stdio.h>
@@ -12,92 +13,7 @@
 
 #define TO(field) offsetof(struct cli_options, field)
 
-static const struct cli_flag sandbox_flags[] = {
-	{ "policy", 0, "FILE",
-	  "the policy file to use, trusted; without it caisson.yaml is searched here and above",
-	  CLI_TEXT, TO(policy), .offer = OFFER_FILE },
-	{ "tier", 0, "TIER",
-	  "at least this wall: local, auto, balanced; not available yet: virtual, assisted, strict",
-	  CLI_TEXT, TO(tier), .offer = OFFER_TIER },
-	{ "backend", 0, "NAME",
-	  "exactly this wall, else the variable CAISSON_BACKEND's: process, landlock, local, "
-	  "command (where a policy file describes it), or any; not available yet: virtual, docker, "
-	  "podman, oci, gvisor, firecracker, qemu, kubernetes",
-	  CLI_TEXT, TO(backend), .offer = OFFER_BACKEND },
-	{ "workspace", 'w', "PATH[:ro|rw|cow]",
-	  "the folder to work in; default: the project here, read-only", CLI_TEXT, TO(workspace),
-	  .offer = OFFER_WORKSPACE },
-	{ "rw", 0, NULL, "the workspace may be written", CLI_FIXED, TO(workspace_mode), "rw" },
-	{ "cow", 0, NULL,
-	  "writes to the workspace go to a layer, for `runs diff` and `runs commit`", CLI_FIXED,
-	  TO(workspace_mode), "cow" },
-	{ "at", 0, "PATH|host",
-	  "where the workspace stands inside; host: at its own path; default /workspace", CLI_TEXT,
-	  TO(workspace_at) },
-	{ "mount", 'm', "HOST:AT[:ro|rw]",
-	  "show a host path inside, read-only unless :rw; may be repeated", CLI_LIST, TO(mounts),
-	  .offer = OFFER_MOUNT },
-	{ "network", 'n', "none|loopback|allow|engine",
-	  "default none; loopback has only its own 127.0.0.1; not available yet: allow, engine",
-	  CLI_TEXT, TO(network) },
-	{ "allow", 0, "HOST[:PORT]",
-	  "a destination for --network allow, not available yet; may be repeated", CLI_LIST,
-	  TO(allow) },
-	{ "limit", 'l', "KEY=VALUE",
-	  "a limit as in the policy's limits, or scratch=SIZE; may be repeated", CLI_LIMIT,
-	  TO(limits), .offer = OFFER_LIMIT },
-	{ "timeout", 0, "TIME", "the command's wall time, as 500ms, 45s, 3m, 2h", CLI_LIMIT,
-	  TO(limits), "command" },
-	{ "memory", 0, "SIZE", "memory of the whole tree, as 512MiB, 2GiB", CLI_LIMIT, TO(limits),
-	  "memory" },
-	{ "cpus", 0, "N", "processors", CLI_LIMIT, TO(limits), "cpus" },
-	{ "env", 'e', "NAME[=VALUE]", "pass or set a variable; may be repeated", CLI_LIST, TO(env),
-	  .offer = OFFER_VARIABLE },
-	{ "tag", 0, "TAG",
-	  "a word for the record and for the policy's strict_when; may be repeated", CLI_LIST,
-	  TO(tags) },
-	{ "no-record", 0, NULL, "keep no record of this run", CLI_SWITCH, TO(no_record) },
-	{ NULL },
-};
-
-/* Of one command's streams; a sandbox that stays has none of its own. */
-static const struct cli_flag stream_flags[] = {
-	{ "stdin", 0, "FILE", "read the command's standard input from FILE", CLI_TEXT,
-	  TO(stdin_file), .offer = OFFER_FILE },
-	{ "tty", 0, "auto|always|never", "a terminal inside; default auto", CLI_TEXT, TO(tty) },
-	{ "result", 0, "FILE",
-	  "write the result as JSON; -: on stdout, the command's output is then only recorded",
-	  CLI_TEXT, TO(result), .offer = OFFER_FILE },
-	{ NULL },
-};
-
-static const struct cli_flag record_flags[] = {
-	{ "run-dir", 0, "DIR", "where records are kept; default $XDG_STATE_HOME/caisson/runs",
-	  CLI_TEXT, TO(run_dir), .offer = OFFER_FOLDER },
-	{ NULL },
-};
-
-static const struct cli_flag output_flags[] = {
-	{ "quiet", 'q', NULL, "say only what failed", CLI_SWITCH, TO(quiet) },
-	{ "verbose", 'v', NULL, "say more", CLI_SWITCH, TO(verbose) },
-	{ "no-color", 0, NULL, "no colours; so does the variable NO_COLOR", CLI_SWITCH,
-	  TO(no_color) },
-	{ "json", 0, NULL, "JSON for programs", CLI_SWITCH, TO(json) },
-	{ NULL },
-};
-
-static const struct cli_flag project_flags[] = {
-	{ "policy", 0, "FILE",
-	  "the policy file; without it caisson.yaml is searched here and above", CLI_TEXT,
-	  TO(policy), .offer = OFFER_FILE },
-	{ NULL },
-};
-
 static const struct cli_flag help_flag = { "help", 'h', NULL, "this help", CLI_SWITCH, TO(help) };
-
-/* In the order of enum cli_set's bits. */
-static const struct cli_flag *const shared[CLI_SETS] = { sandbox_flags, stream_flags, record_flags,
-							 output_flags, project_flags };
 
 static const struct cli_flag run_flags[] = {
 	{ "command", 'c', "TEXT", "run TEXT with the shell inside instead of COMMAND", CLI_TEXT,
@@ -133,6 +49,26 @@ static const struct cli_flag monitor_flags[] = {
 	  CLI_LIST, TO(enforces) },
 	{ "observes", 0, "EVENT", "what it tells of attempts, on its word; may be repeated",
 	  CLI_LIST, TO(observes) },
+	{ "within", 0, "FILE",
+	  "refuse what is wider than this policy file, as `policy show --effective` writes one",
+	  CLI_TEXT, TO(within), .offer = OFFER_FILE },
+	{ NULL },
+};
+
+static const struct cli_flag serve_flags[] = {
+	{ "listen", 0, "ADDRESS:PORT",
+	  "or unix:PATH, which needs no token; default 127.0.0.1:4647, port 0: a free one",
+	  CLI_TEXT, TO(listen) },
+	{ "token-file", 0, "FILE",
+	  "one token a line, readable by you alone; without it one is made and printed", CLI_TEXT,
+	  TO(token_file), .offer = OFFER_FILE },
+	{ "host-name", 0, "NAME", "a name that clients may call it by; may be repeated", CLI_LIST,
+	  TO(host_names) },
+	{ "max-sandboxes", 0, "N", "of a token at once; default 16", CLI_TEXT, TO(max_sandboxes) },
+	{ "max-calls", 0, "N", "of a token at once; default 64", CLI_TEXT, TO(max_calls) },
+	{ "max-body", 0, "SIZE", "of a request; default 8MiB", CLI_TEXT, TO(max_body) },
+	{ "max-rate", 0, "N", "requests of a token a second; default 5000", CLI_TEXT,
+	  TO(max_rate) },
 	{ NULL },
 };
 
@@ -563,6 +499,17 @@ const struct cli_command cli_commands[] = {
 	  .sets = CLI_OUTPUT_FLAGS,
 	  .max_args = 1,
 	  .run = cli_pool_stop },
+	{ .name = "serve",
+	  .usage = "",
+	  .summary = "sandboxes over HTTP, and a page that shows them",
+	  .text = "Prints where: the page, with a token in it. The policy and the flags are the "
+		  "most that a caller gets: he may ask for a stronger wall, lower limits, less of "
+		  "the workspace, never for more. His sandboxes end with the server. "
+		  "docs/serve.md walks through it; GET /v1/openapi.json is its reference.",
+	  .flags = serve_flags,
+	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .starts_sandbox = true,
+	  .run = cli_serve },
 	{ .name = "monitor",
 	  .usage = "--fd N",
 	  .summary = "be the monitor of a sandbox, for a program that speaks its frames",
@@ -761,7 +708,7 @@ const struct cli_flag *cli_flag_at(const struct cli_command *command, size_t i)
 
 	for (size_t set = 0; !flag && set < CLI_SETS; set++)
 		if (command->sets & 1u << set)
-			flag = flag_in(shared[set], &i);
+			flag = flag_in(cli_shared_flags[set], &i);
 	if (!flag && i == 0)
 		flag = &help_flag;
 	return flag;

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "cli/answer.h"
+#include "serve/answer.h"
 #include "cli/call.h"
 #include "cli/out.h"
 #include "cli/session.h"

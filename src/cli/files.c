@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "cli/answer.h"
+#include "serve/answer.h"
 #include "cli/call.h"
 #include "cli/out.h"
 

@@ -124,6 +124,32 @@ static int describe_file(const struct cli_policy *policy, struct plan *plan, str
 	return csn_fail(err, -ENOMEM, "policy", "out of memory");
 }
 
+int cli_check_within(const char *path, const struct cli_policy *policy, const struct plan *plan,
+		     struct csn_error *err)
+{
+	const struct policy_request nothing = { .stays = true };
+	struct policy_facts facts = policy->facts;
+	_cleanup_buf_ struct buf bytes;
+	struct policy *bound = NULL;
+	struct plan widest;
+	char sha256[65];
+	int r;
+
+	facts.policy_is_trusted = facts.policy_is_explicit = true;
+	buf_init(&bytes, POLICY_MAX_BYTES);
+	r = policy_file_read(path, false, &bytes, sha256, err);
+	if (r == 0)
+		r = policy_parse(path, buf_at(&bytes), buf_size(&bytes), &bound, err);
+	if (r == 0)
+		r = policy_decide(bound, &nothing, &facts, &widest, err);
+	policy_free(bound);
+	if (r < 0)
+		return r;
+	r = plan_within(plan, &widest, err);
+	plan_done(&widest);
+	return r;
+}
+
 int cli_decide(const struct cli_options *options, const struct cli_policy *policy,
 	       char *const *argv, struct plan *ret_plan, struct csn_error *err)
 {

@@ -252,7 +252,10 @@ static int open_up(struct cli *cli, struct up *up, start_fn start_it, struct csn
 	cli->options.stays = true;
 	r = cli_decide(&cli->options, &policy, NULL, &plan, err);
 	if (r >= 0) {
-		r = up->wall ? lend_wall(&cli->options, &plan, err) : 0;
+		if (cli->options.within)
+			r = cli_check_within(cli->options.within, &policy, &plan, err);
+		if (r >= 0)
+			r = up->wall ? lend_wall(&cli->options, &plan, err) : 0;
 		r = r < 0 ? r : start_it(up, &plan, &policy, &cli->options, err);
 		plan_done(&plan);
 	}

@@ -64,6 +64,7 @@ static void add_options(struct words *words, const csn_options *options)
 	add_values(words, "--env", options->env);
 	add_values(words, "--tag", options->tags);
 	add_value(words, "--run-dir", options->run_dir);
+	add_value(words, "--within", options->within);
 	if (options->no_record)
 		add(words, "--no-record");
 }
@@ -192,7 +193,7 @@ static int take_prepared(const csn_options *options, int *ret_fd, csn_error *err
 	struct csn_error why = { 0 };
 	int r;
 
-	if (!options->pool)
+	if (!options->pool || options->within)
 		return 0;
 	if (options->wall)
 		return code_fail(err, CSN_INVALID, "open",
