@@ -56,9 +56,65 @@ def package():
 @pytest.mark.parametrize("name", TESTS)
 def test_of_the_package(package, name, tmp_path):
     env = os.environ | {"CAISSON": CAISSON, "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
-    out = run("node", "--test", "--test-reporter=tap", f"dist-test/{name}.test.js", cwd=package, env=env)
+    argv = ["node", "--test", "--test-reporter=tap", f"dist-test/{name}.test.js"]
+    done = subprocess.run(argv, cwd=package, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240)
+    out = done.stdout
+    failed = re.findall(r"^ *not ok .*\n *---\n(?:.*\n)*? *\.\.\.$", out, re.M)
+    assert done.returncode == 0 and not failed, "\n".join(failed) or out[-3000:] + done.stderr[-3000:]
     count = {word: int(number) for word, number in re.findall(r"^# (tests|pass|fail|skipped|todo) (\d+)$", out, re.M)}
     assert count["tests"] > 0 and count["pass"] == count["tests"], count
+
+
+def compiled(package, folder, name, text):
+    """A program that imports the package as users do, compiled: Node 20 strips no types."""
+    (folder / "node_modules").mkdir(exist_ok=True)
+    (folder / "node_modules" / "caisson").symlink_to(package)
+    (folder / "node_modules" / "@types").symlink_to(package / "node_modules" / "@types")
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / f"{name}.ts").write_text(text)
+    tsc = package / "node_modules" / ".bin" / "tsc"
+    run(tsc, "--strict", "--skipLibCheck", "--module", "nodenext", "--target", "es2022", f"{name}.ts", cwd=folder)
+    return folder / f"{name}.js"
+
+
+def node(script, *words, cwd, tmp_path):
+    env = os.environ | {"CAISSON": CAISSON, "HOME": str(tmp_path)}
+    return subprocess.run(["node", script, *words], cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=60)
+
+
+@pytest.mark.parametrize("page", ["docs/typescript.md", "sdk/typescript/README.md"])
+def test_snippets_of_a_page(package, page, tmp_path):
+    """They are one program, and print what the page says."""
+    blocks = re.findall(r"^```(ts|text)\n(.*?)^```$", (TOP / page).read_text(), re.M | re.S)
+    script = compiled(package, tmp_path, "page", "".join(text for kind, text in blocks if kind == "ts"))
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a.txt").write_text("one\ntwo\n")
+    (work / "Makefile").write_text("test:\n\techo made\n")
+    done = node(script, cwd=work, tmp_path=tmp_path)
+    assert done.returncode == 0, done.stderr
+    at = 0
+    for expected in (text for kind, text in blocks if kind == "text"):
+        for line in expected.splitlines():
+            found = done.stdout.find(line, at)
+            assert found >= 0, f"{line!r} is not in {done.stdout[at:]!r}"
+            at = found + len(line)
+
+
+def test_example_streams(package, tmp_path):
+    source = (TOP / "examples" / "stream.ts").read_text()
+    assert len(source.splitlines()) < 60
+    script = compiled(package, tmp_path, "stream", source)
+    work = tmp_path / "work"
+    work.mkdir()
+    text = "echo one; echo two >&2; echo x >new; printf grüße; : <>/dev/tcp/192.0.2.1/80; exit 4"
+    done = node(script, str(work), text, cwd=tmp_path, tmp_path=tmp_path)
+    assert done.returncode == 4, done.stderr
+    assert {"stdout | one", "stderr | two", "stdout | grüße", "added new"} <= set(done.stdout.splitlines())
+    assert "exited, status 4" in done.stdout and "! NetworkAccessViolation: " in done.stderr
+    refused = node(script, str(tmp_path / "none"), "true", cwd=tmp_path, tmp_path=tmp_path)
+    assert refused.returncode == 125 and "none" in refused.stderr and "    at " not in refused.stderr
 
 
 def test_what_is_packed(package):
