@@ -94,7 +94,7 @@ static int pour(struct channel *channel, struct flow *flow, size_t size)
 	if (buf_size(&channel->out) < FRAME_PIECE)
 		channel_flush(channel);
 	if (buf_size(&channel->out) == 0 && size == flow->size && !channel->is_unheard) {
-		flow_pour(flow, channel->fd); /* a failure is channel_flush()'s to find */
+		flow_pour(flow, out_of(channel)); /* a failure is channel_flush()'s to find */
 		size = flow->size;
 	}
 	if (size == 0)
