@@ -501,8 +501,8 @@ const struct cli_command cli_commands[] = {
 	  .run = cli_pool_stop },
 	{ .name = "serve",
 	  .usage = "",
-	  .summary = "sandboxes over HTTP, and a page that shows them",
-	  .text = "Prints where: the page, with a token in it. The policy and the flags are the "
+	  .summary = "sandboxes over HTTP",
+	  .text = "Prints where, with a token. The policy and the flags are the "
 		  "most that a caller gets: he may ask for a stronger wall, lower limits, less of "
 		  "the workspace, never for more. His sandboxes end with the server. "
 		  "docs/serve.md walks through it; GET /v1/openapi.json is its reference.",

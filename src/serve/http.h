@@ -1,5 +1,5 @@
 /*
- * http - `caisson serve`: the verbs of a sandbox over HTTP, and a page that shows them
+ * http - `caisson serve`: the verbs of a sandbox over HTTP
  *
  *   socket ── MHD, a thread a connection ── guard ── routes ── fields ── libcaisson ── monitors
  *                        │                                                    ▲
