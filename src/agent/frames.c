@@ -30,12 +30,14 @@ static int on_init(struct agent *agent, const struct term *items)
 	const struct term *profile = term_get(&items[1], "profile");
 	const struct term *workspace = term_get(&items[1], "workspace");
 	const struct term *listener = term_get(&items[1], "listener");
+	const struct term *ahead = term_get(&items[1], "ahead");
 	struct emit emit;
 
 	if (agent->is_init)
 		return -EBADMSG;
 	agent->is_init = true;
 	agent->may_listen = listener && term_is_atom(listener, "true");
+	agent->spare.is_wanted = ahead && term_is_atom(ahead, "true");
 	if (keep_text(profile, agent->profile, sizeof agent->profile) < 0 ||
 	    keep_text(workspace, agent->workspace, sizeof agent->workspace) < 0)
 		return -EBADMSG;

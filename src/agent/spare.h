@@ -5,9 +5,9 @@
  *
  * A call then costs no fork and no filter: the leader walks the same table of steps (child.c) as
  * one that was forked for its call, and waits where that says "command": in its own domain, behind
- * the usual filter, in no control group yet. There is none before the first command ended, and one
- * at most. Where there is none, or the call is larger than a message or has another filter, the
- * agent forks as ever.
+ * the usual filter, in no control group yet. There is one at most, from {init, …} on where that asks
+ * for it, else after the first command. Where there is none, or the call is larger than a message or
+ * has another filter, the agent forks as ever.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct spare {
 	pid_t keeper;   /* 0: none */
 	int keeper_fd;  /* orders and reports, as of any keeper */
 	int command_fd; /* to the leader; its end is the leader's end */
-	bool is_wanted; /* a command has run: others will */
+	bool is_wanted; /* commands will come */
 };
 
 /* Nothing yet; the descriptors are -1. */

@@ -104,10 +104,14 @@ int run_send_init(struct run *run)
 {
 	struct emit emit = channel_frame(&run->channel);
 	const char *workspace = run->plan->workspace.host ? run->plan->workspace.at : "/tmp";
+	/* Of somebody else's program it is not asked: not all know the key. */
+	bool is_ahead = !run->setup->argv && !run->setup->text && !run_is_declared(run);
 
 	emit_tuple(&emit, 2);
 	emit_atom(&emit, "init");
-	emit_map(&emit, 3);
+	emit_map(&emit, is_ahead ? 4 : 3);
+	if (is_ahead)
+		emit_bool_key(&emit, "ahead", true);
 	emit_atom(&emit, "workspace");
 	emit_text(&emit, workspace);
 	emit_atom(&emit, "profile");

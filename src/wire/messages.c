@@ -36,6 +36,7 @@ static const struct frame_key init_keys[] = {
 	{ "profile", 't', true, NAME_BYTES, "name of the syscall profile for commands" },
 	{ "listener", 'B', false, 0,
 	  "commands announce a notify listener, with their Ref, on descriptor 3" },
+	{ "ahead", 'B', false, 0, "commands will come: the first may be forked ahead" },
 	{ NULL },
 };
 
