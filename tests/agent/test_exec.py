@@ -557,6 +557,19 @@ def test_a_spare_runs_the_next_command(agent, ws):
     until(lambda: spare_of(agent) is None)  # another one is forked when this one has ended
 
 
+@pytest.mark.parametrize("ahead", [True, False])
+def test_the_first_is_forked_ahead_where_commands_will_come(start, ws, ahead):
+    agent = start(init=False)
+    agent.send("init", {"workspace": os.fsencode(ws), "profile": b"none", "ahead": ahead})
+    assert agent.frame()[0] == "ready"
+    if ahead:
+        until(lambda: spare_of(agent))
+    else:
+        time.sleep(0.2)
+        assert spare_of(agent) is None
+    assert agent.end(text(agent, "exit 3"))["exit_code"] == 3
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_killed_spare_is_not_missed(agent, which):
     victim = spare(agent)[which]
