@@ -5,9 +5,9 @@
  *
  * A call then costs no fork and no filter: the leader walks the same table of steps (child.c) as
  * one that was forked for its call, and waits where that says "command": in its own domain, behind
- * the usual filter, in no control group yet. There is one at most, from {init, …} on where that asks
- * for it, else after the first command. Where there is none, or the call is larger than a message or
- * has another filter, the agent forks as ever.
+ * the usual filter, in no control group yet. There is one at most, from {init, …} on where that
+ * asks for it, else after the first command. Where there is none, or the call is larger than a
+ * message or has another filter, the agent forks as ever.
  */
 #pragma once
 
