@@ -9,7 +9,7 @@
  *   token travels in a header only, never in a cookie: no browser adds it by itself.
  * - Another user of this machine reaches a loopback port too: so a token is needed there. Who
  *   connects to a Unix socket is asked of the kernel instead.
- * tests/serve/test_guard.py
+ * tests/serve/test_serve_guard.py
  */
 #include <arpa/inet.h>
 #include <string.h>

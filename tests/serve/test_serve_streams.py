@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from conftest import Stream
+from serve_client import Stream
 
 
 def stream(server, method, path, body=None, **headers):
