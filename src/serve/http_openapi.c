@@ -2,8 +2,8 @@
  * GET /v1/openapi.json: the table of routes as OpenAPI 3.1
  *
  * Bodies come from the tables of fields, answers from the table of shapes below; both are what the
- * server does, so the document cannot promise another thing. tests/serve/test_serve_openapi.py compares
- * answers with it.
+ * server does, so the document cannot promise another thing. tests/serve/test_serve_openapi.py
+ * compares answers with it.
  */
 #include <stdio.h>
 #include <string.h>
