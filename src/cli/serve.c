@@ -8,63 +8,29 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "backend/backend.h"
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/program.h"
 #include "base/str.h"
+#include "cli/handover.h"
 #include "cli/project.h"
 #include "cli/walls.h"
+#include "cli/words.h"
 #include "policy/policy.h"
 
-enum { WORDS = 512, NUMBER = 24 };
-
-/* Installed, and in the build folder. */
-static const char *const places[] = { "../libexec/caisson", "../serve" };
-
-struct words {
-	char *at[WORDS + 1];
-	size_t count;
-};
-
-static void add(struct words *words, const char *flag, const char *value)
-{
-	if (!value || words->count + 2 > WORDS)
-		return;
-	words->at[words->count++] = (char *)(uintptr_t)flag;
-	words->at[words->count++] = (char *)(uintptr_t)value;
-}
-
-static void add_list(struct words *words, const char *flag, const struct cli_list *list)
-{
-	for (size_t i = 0; i < list->count; i++)
-		add(words, flag, list->items[i]);
-}
+enum { NUMBER = 24 };
 
 static void add_flags(struct words *words, const struct cli_options *options)
 {
-	add(words, "--policy", options->policy);
-	add(words, "--tier", options->tier);
-	add(words, "--backend", options->backend);
-	add(words, "--workspace", options->workspace);
-	add(words, "--mode", options->workspace_mode);
-	add(words, "--at", options->workspace_at);
-	add(words, "--network", options->network);
-	add(words, "--run-dir", options->run_dir);
-	add(words, "--token-file", options->token_file);
-	add_list(words, "--allow", &options->allow);
-	add_list(words, "--mount", &options->mounts);
-	add_list(words, "--limit", &options->limits);
-	add_list(words, "--env", &options->env);
-	add_list(words, "--tag", &options->tags);
-	add_list(words, "--host-name", &options->host_names);
-	if (options->no_record && words->count < WORDS)
-		words->at[words->count++] = (char *)(uintptr_t) "--no-record";
+	words_add_value(words, "--listen", options->listen ? options->listen : "127.0.0.1:4647");
+	words_add_value(words, "--workspace", options->workspace);
+	words_add_value(words, "--mode", options->workspace_mode);
+	words_add_value(words, "--token-file", options->token_file);
+	words_add_values(words, "--host-name", &options->host_names);
+	words_add_options(words, options);
 }
 
 /* ---- the bound ------------------------------------------------------------------------------ */
@@ -137,30 +103,12 @@ static int add_numbers(struct words *words, struct number *numbers, size_t count
 					number->is_size ? "a size, as 8MiB" : "a number",
 					(unsigned long long)number->most);
 		snprintf(number->text, sizeof number->text, "%llu", (unsigned long long)value);
-		add(words, number->flag, number->text);
+		words_add_value(words, number->flag, number->text);
 	}
 	return 0;
 }
 
-/* ---- the other program ------------------------------------------------------------------------
- */
-
-static bool find_program(char *ret_self, char *ret_program)
-{
-	char folder[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", ret_self, PATH_MAX - 1);
-
-	if (n <= 0)
-		return false;
-	ret_self[n] = 0;
-	snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(ret_self, '/') - ret_self), ret_self);
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		n = snprintf(ret_program, PATH_MAX, "%s/%s/caisson-serve", folder, places[i]);
-		if (n < PATH_MAX && program_is(ret_program))
-			return true;
-	}
-	return false;
-}
+/* ---- the other program ---------------------------------------------------------------------- */
 
 int cli_serve(struct cli *cli)
 {
@@ -171,33 +119,26 @@ int cli_serve(struct cli *cli)
 		{ "--max-body", options->max_body, 8 << 20, 64 << 20, true, "" },
 		{ "--max-rate", options->max_rate, 5000, 1000000, false, "" },
 	};
-	char self[PATH_MAX], program[PATH_MAX], run_root[PATH_MAX], fd_text[NUMBER];
-	struct words words = { .at = { program }, .count = 1 };
+	char run_root[PATH_MAX], fd_text[NUMBER];
+	struct words words = { 0 };
 	struct csn_error err = { 0 };
+	struct handover to;
 	int fd;
 
-	add(&words, "--listen", options->listen ? options->listen : "127.0.0.1:4647");
+	words_add(&words, "caisson-serve");
 	add_flags(&words, options);
 	if (add_numbers(&words, numbers, ARRAY_SIZE(numbers), &err) < 0)
 		return cli_misuse(cli, &err);
-	if (!find_program(self, program)) {
-		csn_fail(&err, -ENOENT, "serve",
-			 "caisson-serve is missing: it is built where libmicrohttpd is there "
-			 "(package libmicrohttpd-dev), and lies in libexec/caisson");
+	if (handover_find("caisson-serve", "libmicrohttpd is there (package libmicrohttpd-dev)",
+			  &to, &err) < 0)
 		return cli_fail(cli, &err);
-	}
 	fd = decide(cli, run_root, &err);
 	if (fd < 0)
 		return cli_fail(cli, &err);
 	snprintf(fd_text, sizeof fd_text, "%d", fd);
-	add(&words, "--within", fd_text);
-	add(&words, "--run-root", run_root);
-	add(&words, "--program", self);
-	if (words.count + 2 > WORDS)
-		csn_fail(&err, -E2BIG, "serve", "there are too many flags");
-	else
-		execv(program, words.at);
-	if (!err.code)
-		csn_fail(&err, -errno, "serve", "cannot start %.200s: %m", program);
+	words_add_value(&words, "--within", fd_text);
+	words_add_value(&words, "--run-root", run_root);
+	words_add_value(&words, "--program", to.self);
+	handover_to(&to, &words, &err);
 	return cli_fail(cli, &err);
 }

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "cli/call.h"
 #include "cli/out.h"
+#include "serve/answer.h"
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
@@ -100,11 +101,6 @@ static void format_cpu(uint64_t us, char ret_text[STATS_TEXT])
 
 /* ---- for a program -------------------------------------------------------------------------- */
 
-static json_t *number_json(uint64_t number)
-{
-	return number == CSN_NONE ? json_null() : json_integer((json_int_t)number);
-}
-
 static json_t *escaped_json(const char *path)
 {
 	_cleanup_buf_ struct buf text;
@@ -115,39 +111,14 @@ static json_t *escaped_json(const char *path)
 	return json_stringn((const char *)buf_at(&text), buf_size(&text));
 }
 
-/* A path that is no UTF-8 is escaped. */
-static json_t *path_json(const char *path)
-{
-	if (!path)
-		return json_null();
-	return str_is_utf8(path, strlen(path)) ? json_string(path) : escaped_json(path);
-}
-
+/* A path that is no UTF-8 is escaped, as people see it too. */
 json_t *stats_json(const csn_stats_result *stats)
 {
-	const struct {
-		const char *name;
-		uint64_t number;
-	} numbers[] = {
-		{ "started_ms", (uint64_t)stats->started_ms },
-		{ "commands", stats->commands },
-		{ "idle_ms", stats->idle_ms },
-		{ "idle_limit_ms", stats->idle_limit_ms },
-		{ "mem_bytes", stats->mem_bytes },
-		{ "mem_limit", stats->mem_limit },
-		{ "processes", stats->processes },
-		{ "processes_limit", stats->processes_limit },
-		{ "cpu_us", stats->cpu_us },
-		{ "scratch_bytes", stats->scratch_bytes },
-		{ "scratch_limit", stats->scratch_limit },
-	};
-	json_t *object =
-		json_pack("{s:s, s:s, s:s, s:o, s:s, s:s}", "sandbox_id", stats->sandbox_id, "tier",
-			  stats->tier, "backend", stats->backend, "workspace",
-			  path_json(stats->workspace), "mode", stats->mode, "means", stats->means);
+	const char *path = stats->workspace;
+	json_t *object = answer_stats(stats);
 
-	for (size_t i = 0; object && i < ARRAY_SIZE(numbers); i++)
-		json_object_set_new(object, numbers[i].name, number_json(numbers[i].number));
+	if (path && !str_is_utf8(path, strlen(path)))
+		json_object_set_new(object, "workspace", escaped_json(path));
 	return object;
 }
 

@@ -26,9 +26,9 @@
 #include "cli/cli.h"
 #include "cli/out.h"
 #include "cli/project.h"
-#include "cli/out.h"
 #include "cli/up.h"
 #include "cli/walls.h"
+#include "cli/words.h"
 #include "monitor/stay.h"
 #include "policy/keys.h"
 
@@ -263,64 +263,31 @@ static int open_up(struct cli *cli, struct up *up, start_fn start_it, struct csn
 	return r;
 }
 
-/* The flags again, as words; what `up` takes beside them is about us. */
-struct words {
-	const char *at[POOL_WORDS + 1];
-	size_t count;
-};
-
-static void add_word(struct words *words, const char *flag, const char *value)
-{
-	if (!value || words->count + 2 > POOL_WORDS)
-		return;
-	words->at[words->count++] = flag;
-	words->at[words->count++] = value;
-}
-
-static void add_words(struct words *words, const char *flag, const struct cli_list *list)
-{
-	for (size_t i = 0; i < list->count; i++)
-		add_word(words, flag, list->items[i]);
-}
-
+/* What `up` takes beside these is about us. */
 static void add_flags(struct words *words, const struct cli_options *options, char *workspace,
 		      size_t size)
 {
 	const char *mode = options->workspace_mode;
 
-	snprintf(workspace, size, "%s%s%s", options->workspace ? options->workspace : ".",
+	snprintf(workspace, size, "%s%s%s", options->workspace ? options->workspace : "",
 		 mode ? ":" : "", mode ? mode : "");
-	add_word(words, "--policy", options->policy);
-	add_word(words, "--tier", options->tier);
-	add_word(words, "--backend", options->backend);
-	add_word(words, "--workspace", options->workspace ? workspace : NULL);
-	add_word(words, "--at", options->workspace_at);
-	add_word(words, "--network", options->network);
-	add_words(words, "--allow", &options->allow);
-	add_words(words, "--mount", &options->mounts);
-	add_words(words, "--limit", &options->limits);
-	add_words(words, "--env", &options->env);
-	add_words(words, "--tag", &options->tags);
-	add_word(words, "--run-dir", options->run_dir);
+	words_add_value(words, "--workspace", options->workspace ? workspace : NULL);
 	if (mode && !options->workspace)
-		words->at[words->count++] = str_is(mode, "cow") ? "--cow" : "--rw";
-	if (options->no_record)
-		words->at[words->count++] = "--no-record";
+		words_add(words, str_is(mode, "cow") ? "--cow" : "--rw");
+	words_add_options(words, options);
 }
 
 /* 1: the pool's is up; 0: it had none, and a line says so; -errno: ours would not be either. */
 static int ask_pool(const struct cli *cli, const char *name, struct csn_error *err)
 {
-	struct words *words = calloc(1, sizeof *words);
+	struct words words = { 0 };
 	char workspace[PATH_MAX + 8];
-	int fd = -1, r;
+	int fd = -1, r = 0;
 
-	if (!words)
-		return csn_fail(err, -ENOMEM, "pool", "out of memory");
-	add_flags(words, &cli->options, workspace, sizeof workspace);
-	words->at[words->count++] = name;
-	r = pool_ask(cli->options.pool, POOL_UP, words->at, &fd, err);
-	free(words);
+	add_flags(&words, &cli->options, workspace, sizeof workspace);
+	words_add(&words, name);
+	if (words_end(&words, "pool", err) == 0)
+		r = pool_ask(cli->options.pool, POOL_UP, words.at, &fd, err);
 	fd_close(fd);
 	if (r == 0 && err->code == ENOENT)
 		csn_fail(err, -ENOENT, "pool", "there is no pool named %.64s", cli->options.pool);

@@ -9,31 +9,15 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "serve/base64.h"
 
-static json_t *base64(const uint8_t *data, size_t size)
+static json_t *base64(const void *data, size_t size)
 {
-	static const char letters[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	size_t length = 0;
-	char *text = size < SIZE_MAX / 2 ? malloc(size / 3 * 4 + 5) : NULL;
-	json_t *value;
+	char *text = base64_text(data, size);
+	json_t *object = text ? json_pack("{s:s}", "base64", text) : NULL;
 
-	if (!text)
-		return NULL;
-	for (size_t i = 0; i < size; i += 3) {
-		size_t left = size - i;
-		uint32_t bits = (uint32_t)data[i] << 16;
-
-		bits |= left > 1 ? (uint32_t)data[i + 1] << 8 : 0;
-		bits |= left > 2 ? data[i + 2] : 0;
-		text[length++] = letters[bits >> 18 & 63];
-		text[length++] = letters[bits >> 12 & 63];
-		text[length++] = left > 1 ? letters[bits >> 6 & 63] : '=';
-		text[length++] = left > 2 ? letters[bits & 63] : '=';
-	}
-	value = json_stringn(text, length);
 	free(text);
-	return json_pack("{s:o}", "base64", value);
+	return object;
 }
 
 json_t *answer_bytes(const void *data, size_t size)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "serve/mcp_base64.h"
+#include "serve/base64.h"
 #include "serve/mcp_text.h"
 #include "serve/mcp_tool.h"
 

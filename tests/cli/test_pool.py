@@ -539,3 +539,12 @@ def test_the_command_line(pool):
     assert pool.cli("pool", "stop").status == 0
     assert pool.cli("pool", "stop").status == 1
     assert pool.cli("ps", "-q").text == ""
+
+
+def test_more_flags_than_a_request_holds(pool):
+    """None is dropped on the way: it could be the limit."""
+    pool.start()
+    done = pool.up(*(word for i in range(2100) for word in ("--env", f"A{i}=1")))
+    assert done.status == 125 and "not from the pool: there are too many flags" in done.err, done
+    assert "more than 256 times --env" in done.err, done
+    assert pool.status()["taken"] == 0

@@ -1,4 +1,4 @@
-/* mcp_base64 - bytes as base64 (RFC 4648), for images */
+/* base64 - bytes as text (RFC 4648) */
 #pragma once
 
 #include <stddef.h>

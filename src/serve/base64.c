@@ -1,5 +1,5 @@
-/* See mcp_base64.h: three bytes are four letters, and '=' fills up the last four. */
-#include "serve/mcp_base64.h"
+/* See base64.h: three bytes are four letters, and '=' fills up the last four. */
+#include "serve/base64.h"
 
 #include <stdint.h>
 #include <stdlib.h>
