@@ -109,6 +109,10 @@ typedef struct csn_failure {
  * either sign. */
 CSN_API const char *csn_code_name(int code);
 
+/* Of a csn_open() that failed: does the policy (CSN_EPERM or CSN_EACCES of stage "policy") or this
+ * machine (CSN_TIER_UNAVAILABLE, CSN_STRICT_…) not permit it? Else it was wrong, or it failed. */
+CSN_API bool csn_is_refusal(const csn_error *error);
+
 /* "0.1.0". Static text. */
 CSN_API const char *csn_version(void);
 

@@ -154,17 +154,19 @@ void pool_texts_done(struct pool_texts *texts)
 	*texts = (struct pool_texts){ 0 };
 }
 
-/* The text that comes with a refusal. */
-static void read_text(int fd, const char *fallback, struct csn_error *err)
+/* Why not: 0, or the negative errno of what comes with a refusal. */
+static int read_why(int fd, const char *fallback, struct csn_error *err)
 {
-	char text[sizeof err->text];
+	struct csn_error why;
 	size_t size = 0;
 	ssize_t n;
 
-	while (size < sizeof text - 1 && (n = read(fd, text + size, sizeof text - 1 - size)) > 0)
+	while (size < sizeof why && (n = read(fd, (char *)&why + size, sizeof why - size)) > 0)
 		size += (size_t)n;
-	text[size] = 0;
-	csn_fail_lines(err, -EIO, STAGE, "%s", size ? text : fallback);
+	if (size < sizeof why || why.code <= 0)
+		return csn_fail(err, -EIO, STAGE, "%s", fallback);
+	why.stage[sizeof why.stage - 1] = why.text[sizeof why.text - 1] = 0;
+	return csn_fail_lines(err, -why.code, why.stage, "%s", why.text);
 }
 
 static int is_same_user(int fd)
@@ -213,10 +215,8 @@ int pool_ask(const char *name, enum pool_wish wish, const char *const *words, in
 		*ret_fd = fd_take(&fd);
 		return 1;
 	}
-	if (n == 1 && answer == POOL_FAILED) {
-		read_text(fd, "the prepared sandbox did not start", err);
-		return -EIO;
-	}
-	read_text(fd, "the pool ended", err);
+	if (n == 1 && answer == POOL_FAILED)
+		return read_why(fd, "the prepared sandbox did not start", err);
+	read_why(fd, "the pool ended", err);
 	return 0;
 }

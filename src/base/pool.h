@@ -17,7 +17,7 @@
 
 enum { POOL_BYTES = 2 << 20, POOL_WORDS = 4096, POOL_LIMITS = 16, POOL_NO_UMASK = 0777 };
 
-#define POOL_MAGIC "csnpool2"
+#define POOL_MAGIC "csnpool3"
 
 enum pool_wish {
 	POOL_OPEN = 'O', /* the sandbox lives as long as this stream */
@@ -27,8 +27,8 @@ enum pool_wish {
 
 enum pool_answer {
 	POOL_TAKEN = 'y',
-	POOL_DIFFERS = 'n', /* it was prepared for something else: a text follows, to the end */
-	POOL_FAILED = 'e',  /* there is no such sandbox at all: a text follows */
+	POOL_DIFFERS = 'n', /* it was prepared for something else: a struct csn_error follows */
+	POOL_FAILED = 'e',  /* there is no such sandbox at all: a struct csn_error follows */
 };
 
 /* What goes over the socket first; then `words` and `variables` texts, each with its NUL, and the

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/out.h"
+#include "cli/up.h"
 #include "cli/walls.h"
 #include "policy/keys.h"
 
@@ -101,6 +102,8 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 		cli_print_help(command, false);
 		status = CLI_OK;
 	} else if (r < 0) {
+		if (str_is(command->name, "monitor"))
+			up_refuse(&cli.options, &err);
 		status = cli_misuse(&cli, &err);
 	} else {
 		walls_take_variable(&cli);

@@ -119,12 +119,12 @@ struct taking {
 	int fd;
 };
 
-static void answer_text(int fd, enum pool_answer answer, const char *text)
+static void say(int fd, enum pool_answer answer, const struct csn_error *err)
 {
 	char byte = (char)answer;
 
-	if (send(fd, &byte, 1, MSG_NOSIGNAL) == 1 && text)
-		send(fd, text, strlen(text), MSG_NOSIGNAL);
+	if (send(fd, &byte, 1, MSG_NOSIGNAL) == 1 && answer != POOL_TAKEN)
+		send(fd, err, sizeof *err, MSG_NOSIGNAL);
 	if (answer != POOL_TAKEN)
 		shutdown(fd, SHUT_WR);
 }
@@ -132,7 +132,7 @@ static void answer_text(int fd, enum pool_answer answer, const char *text)
 static _Noreturn void miss(struct taking *taking, enum pool_answer answer,
 			   const struct csn_error *err)
 {
-	answer_text(taking->fd, answer, err->text);
+	say(taking->fd, answer, err);
 	note(taking->child, POOL_NOTE_MISSED, err);
 	close(taking->fd);
 	stay_discard(taking->stay);
@@ -152,7 +152,7 @@ static void answer(struct up *up, const struct csn_error *err)
 	struct taken *taken = (struct taken *)(void *)up;
 
 	_Static_assert(offsetof(struct taken, up) == 0, "the one is found by the other");
-	answer_text(taken->fd, err->code ? POOL_FAILED : POOL_TAKEN, err->code ? err->text : NULL);
+	say(taken->fd, err->code ? POOL_FAILED : POOL_TAKEN, err);
 	if (up->owner < 0)
 		taken->fd = fd_close(taken->fd);
 	note(taken->child, POOL_NOTE_TAKEN, NULL);

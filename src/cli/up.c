@@ -19,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/errno_name.h"
 #include "base/fd.h"
 #include "base/place.h"
 #include "base/pool.h"
@@ -31,6 +33,9 @@
 #include "cli/words.h"
 #include "monitor/stay.h"
 #include "policy/keys.h"
+#include "wire/emit.h"
+
+enum { BYE_MAX = 4096 };
 
 extern char **environ;
 
@@ -364,6 +369,38 @@ static int take_socket(const char *text, int *ret_fd)
 	return 0;
 }
 
+/* The {bye, …} of a sandbox that did not stand (monitor/stay_client.c), of one that was not tried.
+ */
+static int write_bye(struct buf *out, const struct csn_error *err)
+{
+	struct emit emit = emit_begin(out);
+
+	emit_tuple(&emit, 2);
+	emit_atom(&emit, "bye");
+	emit_map(&emit, 4);
+	emit_atom(&emit, "reason");
+	emit_text(&emit, "start_failed");
+	emit_atom(&emit, "code");
+	emit_text(&emit, error_name(err));
+	emit_atom(&emit, "stage");
+	emit_text(&emit, err->stage);
+	emit_atom(&emit, "text");
+	emit_text(&emit, err->text);
+	return emit_end(&emit);
+}
+
+void up_refuse(const struct cli_options *options, const struct csn_error *err)
+{
+	_cleanup_buf_ struct buf out;
+	int fd;
+
+	buf_init(&out, BYE_MAX);
+	/* Nothing was said on it, so that it has room. Who does not read has our stderr. */
+	if (take_socket(options->fd, &fd) < 0 || write_bye(&out, err) < 0 ||
+	    send(fd, buf_at(&out), buf_size(&out), MSG_NOSIGNAL) < 0)
+		return;
+}
+
 int cli_monitor(struct cli *cli)
 {
 	const struct cli_options *options = &cli->options;
@@ -378,7 +415,10 @@ int cli_monitor(struct cli *cli)
 			 "passes them");
 		return cli_misuse(cli, &err);
 	}
-	if (up_become(cli, &up, &err) < 0)
+	if (up_become(cli, &up, &err) < 0) {
+		if (!up.error.code) /* else its monitor has said it */
+			up_refuse(options, &err);
 		return cli_fail(cli, &err);
+	}
 	return CLI_OK;
 }

@@ -52,6 +52,10 @@ int up_await(int fd, struct csn_error *ret_err);
  * -errno with a sentence. */
 int up_become(struct cli *cli, struct up *up, struct csn_error *err);
 
+/* libcaisson's monitor, which will be none: says so to who started it, before he reads that its
+ * stream ended. Only what the flags say is known of it; they may be what was wrong. */
+void up_refuse(const struct cli_options *options, const struct csn_error *err);
+
 /* Starts one of this name as the flags say; `layer_from` is what its copy-on-write workspace begins
  * with (monitor/run.h), or NULL. 0 when it is up, or -errno with a sentence. */
 int up_named(struct cli *cli, const char *name, const char *layer_from, struct csn_error *err);

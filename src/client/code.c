@@ -90,6 +90,23 @@ CSN_API const char *csn_code_name(int code)
 	return "unknown";
 }
 
+CSN_API bool csn_is_refusal(const csn_error *error)
+{
+	bool is_policys = str_is(error->stage, "policy");
+
+	switch (error->code) {
+	case CSN_TIER_UNAVAILABLE:
+	case CSN_STRICT_UNAVAILABLE:
+	case CSN_STRICT_REQUIRED:
+		return true;
+	case CSN_EPERM:
+	case CSN_EACCES:
+		return is_policys;
+	default:
+		return false;
+	}
+}
+
 enum csn_code code_of_errno(int error)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)

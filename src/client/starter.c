@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/errno_name.h"
 #include "base/fd.h"
 #include "base/pool.h"
 #include "base/program.h"
@@ -202,7 +203,7 @@ static int take_prepared(const csn_options *options, int *ret_fd, csn_error *err
 	if (words.count > WORDS_MAX)
 		return 0;
 	r = pool_ask(options->pool, POOL_OPEN, words.at, ret_fd, &why);
-	return r < 0 ? code_pass(err, CSN_EIO, &why) : r;
+	return r < 0 ? code_pass(err, code_of_name(error_name(&why)), &why) : r;
 }
 
 int starter_spawn(const csn_options *options, int wall_fd, struct spawned *ret_spawned,

@@ -88,7 +88,7 @@ class Pool:
         return peer
 
 
-def request(wish, words=(), variables=(), cwd="/", magic=b"csnpool2", size=None, count=None, umask=0o22):
+def request(wish, words=(), variables=(), cwd="/", magic=b"csnpool3", size=None, count=None, umask=0o22):
     texts = b"".join(text.encode() + b"\0" for text in [*words, *variables, cwd])
     count = count or (len(words), len(variables))
     limits = [number % (1 << 64) for kind in range(16) for number in resource.getrlimit(kind)]
@@ -308,9 +308,12 @@ def test_network_is_not_lent_by_a_pool(pool):
 def test_what_would_be_refused_is_refused(pool):
     pool.start()
     for flags in (["-w", "/"], ["-m", "/etc:/x"], ["-w", "nowhere"]):
-        cold = pool.cli("up", "t", "--policy", pool.policy, *flags)
-        done = pool.up(*flags)
+        cold = pool.cli("up", "t", "--policy", pool.policy, "--json", *flags)
+        done = pool.up("--json", *flags)
         assert (done.status, done.err) == (cold.status, cold.err) and cold.status == 125, (done, cold)
+        error = json.loads(done.text)["error"]
+        assert error == json.loads(cold.text)["error"] and error["stage"] == "policy", done
+        assert error["code"] == ("eperm" if flags[1] != "nowhere" else "enoent"), done
     assert not pool.stay.path().exists()
 
 

@@ -107,8 +107,9 @@ static csn_call call_of(const json_t *args)
 /* Takes a result, and gives what it says or the error. */
 static json_t *failed(const csn_error *err)
 {
-	return json_pack("{s:{s:o,s:o,s:o}}", "error", "code", hex_text(csn_code_name(err->code)),
-			 "stage", hex_text(err->stage), "says", hex_text(err->text));
+	return json_pack("{s:{s:o,s:o,s:o,s:b}}", "error", "code",
+			 hex_text(csn_code_name(err->code)), "stage", hex_text(err->stage), "says",
+			 hex_text(err->text), "refused", csn_is_refusal(err));
 }
 
 static json_t *nothing(int r, const csn_error *err)

@@ -41,8 +41,11 @@ def from_hex(item):
     return [from_hex(value) for value in item] if isinstance(item, list) else item
 
 
-def prepared(row, places):
-    args = to_hex(compare.ready(compare.replaced(row.get("args", {}), places)))
+def prepared(row, told):
+    args = row.get("args", {})
+    if row["call"] == "open":
+        args = told.options(args)
+    args = to_hex(compare.ready(compare.replaced(args, told.places)))
     more = {"meanwhile": {**row["meanwhile"], "after": row["meanwhile"]["after"].encode().hex()}} if "meanwhile" in row else {}
     return {"call": row["call"], "args": args, **more}
 
@@ -52,7 +55,7 @@ def test_story(path, program):
     told = compare.Told(path)
     try:
         story = {"open": to_hex(told.options(told.story.get("open", {}))),
-                 "rows": [prepared(row, told.places) for row in told.story["rows"]]}
+                 "rows": [prepared(row, told) for row in told.story["rows"]]}
         file = told.folder / "story.json"
         file.write_text(json.dumps(story))
         done = subprocess.run([program, str(file)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

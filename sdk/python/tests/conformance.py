@@ -163,4 +163,5 @@ class Story:
             done: Dict[str, Any] = getattr(self.teller, row["call"])(args)
             return done
         except caisson.CaissonError as error:
-            return {"error": {"code": error.code, "stage": error.stage, "says": str(error)}}
+            is_refusal = isinstance(error, caisson.PolicyRefused)
+            return {"error": {"code": error.code, "stage": error.stage, "says": str(error), "refused": is_refusal}}

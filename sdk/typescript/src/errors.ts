@@ -89,7 +89,10 @@ export class Lost extends CaissonError {
   override name = "Lost";
 }
 
-/** The policy, or what this machine has, does not permit such a sandbox; nothing weaker is taken instead. */
+/**
+ * The policy, or what this machine has, does not permit such a sandbox; nothing weaker is taken instead (`eperm` of
+ * stage `policy`, `TierUnavailable`, `StrictModeUnavailable`, `StrictModeRequired`).
+ */
 export class PolicyRefused extends CaissonError {
   override name = "PolicyRefused";
 }

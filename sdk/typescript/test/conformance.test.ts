@@ -5,7 +5,7 @@ import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { CaissonError, type Command, type ExecResult, Sandbox } from "caisson";
+import { CaissonError, PolicyRefused, type Command, type ExecResult, Sandbox } from "caisson";
 import { bytesOf, textOf } from "../dist/term.js";
 import { newFolder } from "./common.js";
 
@@ -206,7 +206,7 @@ class Story {
     } catch (error) {
       if (!(error instanceof CaissonError) || !row.error) throw error;
       const { says, ...expected } = row.error;
-      compare(expected, { code: error.code, stage: error.stage }, row.name);
+      compare(expected, { code: error.code, stage: error.stage, refused: error instanceof PolicyRefused }, row.name);
       if (says !== undefined) assert.ok(error.message.includes(says as string), `${row.name}: ${error.message}`);
       return;
     }

@@ -17,6 +17,16 @@ defmodule Caisson.Error do
           details: map
         }
 
+  @refusals ["TierUnavailable", "StrictModeUnavailable", "StrictModeRequired"]
+
+  @doc """
+  Of `Caisson.Sandbox.new/1`: does the policy, or what this machine has, not permit such a sandbox? Else something was
+  wrong or missing, and another try may do.
+  """
+  @spec refusal?(t) :: boolean
+  def refusal?(%__MODULE__{stage: "policy", code: code}) when code in [:eperm, :eacces], do: true
+  def refusal?(%__MODULE__{code: code}), do: code in @refusals
+
   @doc false
   def new(stage, code, message, details \\ %{}) do
     %__MODULE__{stage: to_string(stage), code: code, message: message, details: details}

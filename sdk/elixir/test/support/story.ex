@@ -76,7 +76,12 @@ defmodule Caisson.Story do
   end
 
   defp told_error(error),
-    do: %{"code" => to_string(error.code), "stage" => error.stage, "says" => error.message}
+    do: %{
+      "code" => to_string(error.code),
+      "stage" => error.stage,
+      "says" => error.message,
+      "refused" => Error.refusal?(error)
+    }
 
   defp made("open", _sb, told, args, _) do
     with {:ok, other} <- open(told, args), do: Sandbox.shutdown(other)

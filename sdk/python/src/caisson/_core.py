@@ -19,7 +19,7 @@ from typing import Any, Callable, Deque, Dict, FrozenSet, Generic, Mapping, Opti
 
 from . import _results
 from ._errors import CaissonError, Cancelled, Invalid, Lost, NotSupported, Timeout, VersionMismatch
-from ._errors import error_of, failed, plain
+from ._errors import error_of, failed, plain, refused
 from ._tables import CLOSED, OPENED, READY, REPLIES, VIOLATION, Key
 from ._term import Atom, BadTerm, decode, frame, name_of
 
@@ -419,7 +419,7 @@ class Core:
             raise BadTerm("failed without a reason")
         if not self.is_ready and (ref == 0 or ref == self._open_ref):  # 0: the port could not even read
             stage, _, text = plain(detail).partition(": ")
-            self._over(error_of(str(reason), stage if text else "open", text or stage))
+            self._over(refused(str(reason), stage if text else "open", text or stage))
             return
         if ref == 0 and self.is_owner:  # what we said was malformed
             self.lose(f"the sandbox refused what it was sent: {plain(detail)}")
@@ -485,7 +485,7 @@ class Core:
         sentence = text("text", text("reason", "the sandbox has ended", 475), 475)
         # What refused a start is told as it is; a sandbox that stood is lost.
         code = "lost" if self.is_ready else text("code", "lost", 31)
-        self._why = error_of(code, text("stage", "monitor", 31), sentence)
+        self._why = refused(code, text("stage", "monitor", 31), sentence)
         if self.is_ready and not self.is_stopping:
             self._over(self._why)
 

@@ -84,7 +84,8 @@ class Lost(CaissonError):
 
 
 class PolicyRefused(CaissonError):
-    """The policy, or what this machine has, does not permit such a sandbox; nothing weaker is taken instead."""
+    """The policy, or what this machine has, does not permit such a sandbox; nothing weaker is taken instead
+    (`eperm` of stage `policy`, `TierUnavailable`, `StrictModeUnavailable`, `StrictModeRequired`)."""
 
 
 class NotInstalled(CaissonError):
@@ -133,6 +134,13 @@ def plain(data: bytes) -> str:
 def error_of(code: str, stage: str, text: str) -> CaissonError:
     """An exception of the class for its code."""
     return _CLASSES.get(code, CaissonError)(text or code, code, stage)
+
+
+def refused(code: str, stage: str, text: str) -> CaissonError:
+    """Why there is no sandbox. What the policy denies is no file's permission."""
+    if stage == "policy" and code in ("eperm", "eacces"):
+        return PolicyRefused(text, code, stage)
+    return error_of(code, stage, text)
 
 
 def failed(reason: str, verb: str, text: str) -> CaissonError:
