@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/escape.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "serve/mcp_text.h"
@@ -35,6 +36,7 @@ static void tell_progress(struct watching *watching)
 {
 	json_t *token = watching->call->job->token;
 	uint64_t now_ms = clock_now_ms();
+	_cleanup_buf_ struct buf line = { 0 };
 	json_t *params;
 
 	if (!token || now_ms - watching->told_ms < TICK_MS / 2)
@@ -42,16 +44,17 @@ static void tell_progress(struct watching *watching)
 	watching->told_ms = now_ms;
 	params = json_pack("{s:O, s:f}", "progressToken", token, "progress",
 			   (double)(now_ms - watching->began_ms) / 1000);
-	if (watching->line_size > 0)
-		json_object_set_new(params, "message",
-				    mcp_string(watching->line, watching->line_size));
+	buf_init(&line, 4 * LINE_BYTES);
+	escape_add(&line, watching->line, watching->line_size, false);
+	if (buf_size(&line) > 0)
+		json_object_set_new(params, "message", mcp_string(buf_at(&line), buf_size(&line)));
 	mcp_rpc_notify(watching->call->mcp, "notifications/progress", params);
 }
 
-/* The last line that holds something, for people who watch. */
+/* The last line that holds something, for people who watch; a bar that grows is one with CRs. */
 static void keep_line(struct watching *watching, const char *bytes, size_t size)
 {
-	const char *start;
+	const char *start, *back;
 
 	while (size > 0 && (bytes[size - 1] == '\n' || bytes[size - 1] == '\r'))
 		size--;
@@ -60,7 +63,11 @@ static void keep_line(struct watching *watching, const char *bytes, size_t size)
 	start = memrchr(bytes, '\n', size);
 	start = start ? start + 1 : bytes;
 	size -= (size_t)(start - bytes);
-	watching->line_size = size < LINE_BYTES ? size : LINE_BYTES;
+	back = memrchr(start, '\r', size);
+	size -= back ? (size_t)(back + 1 - start) : 0;
+	start = back ? back + 1 : start;
+	size = size < LINE_BYTES ? size : LINE_BYTES;
+	watching->line_size = size - mcp_text_torn(start, size);
 	memcpy(watching->line, start, watching->line_size);
 }
 
@@ -133,25 +140,21 @@ static void say_violations(struct mcp_call *call, const csn_exec_result *result)
 	mcp_give(call, "violations", list);
 }
 
-static void say_end(struct mcp_call *call, const csn_exec_result *result, struct buf *text)
+/* Never in the command's own text, where it could say the same of itself. */
+static void say_end(struct mcp_call *call, const csn_exec_result *result)
 {
-	if (buf_size(text) > 0 && buf_at(text)[buf_size(text) - 1] != '\n')
-		buf_add_byte(text, '\n');
-	if (result->reason == CSN_REASON_EXITED && result->exit_code == 0) {
-		if (buf_size(text) == 0)
-			buf_add_text(text, "(no output)");
+	if (result->reason == CSN_REASON_EXITED && result->exit_code == 0)
 		return;
-	}
 	if (result->exit_code >= 0)
-		buf_printf(text, "(exit code: %d)", result->exit_code);
+		mcp_note(call, "(exit code: %d)", result->exit_code);
 	else if (result->clock)
-		buf_printf(text, "(timeout: %s after %.1f s; what it wrote is above)",
-			   result->text ? result->text : "it was killed",
-			   (double)result->wall_us / 1e6);
+		mcp_note(call, "(timeout: %s after %.1f s; what it wrote is above)",
+			 result->text ? result->text : "it was killed",
+			 (double)result->wall_us / 1e6);
 	else if (result->text)
-		buf_printf(text, "(%s: %s)", result->reason_name, result->text);
+		mcp_note(call, "(%s: %s)", result->reason_name, result->text);
 	else
-		buf_printf(text, "(ended by signal %d: %s)", result->signal, result->reason_name);
+		mcp_note(call, "(ended by signal %d: %s)", result->signal, result->reason_name);
 	call->is_error =
 		result->reason != CSN_REASON_EXITED && result->reason != CSN_REASON_SIGNALED;
 }
@@ -161,17 +164,18 @@ static int say_result(struct mcp_call *call, struct watching *watching,
 {
 	_cleanup_buf_ struct buf text = { 0 };
 	uint64_t cut;
-	size_t output;
 	int r;
 
-	buf_init(&text, MCP_TEXT_BYTES + 4096);
+	buf_init(&text, MCP_TEXT_BYTES + 1024);
 	r = mcp_ends_take(&watching->ends, &text, &cut);
 	if (r < 0)
 		return mcp_fail(call, CSN_ENOMEM, "there is no memory for the output");
-	output = buf_size(&text);
-	mcp_give_bytes(call, "output", buf_at(&text), output);
-	say_end(call, result, &text);
-	mcp_text(call, buf_at(&text), buf_size(&text));
+	mcp_give_bytes(call, "output", buf_at(&text), buf_size(&text));
+	if (buf_size(&text) == 0 && result->exit_code == 0)
+		buf_add_text(&text, "(no output)");
+	if (buf_size(&text) > 0)
+		mcp_text(call, buf_at(&text), buf_size(&text));
+	say_end(call, result);
 	say_violations(call, result);
 	mcp_give_text(call, "reason", result->reason_name);
 	mcp_give_int(call, "wall_ms", result->wall_us / 1000);

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "serve/mcp_text.h"
 #include "serve/mcp_tool.h"
 
@@ -33,11 +34,17 @@ static json_t *list_of(const csn_change *changes, size_t count)
 static void add_list(struct buf *text, const csn_change *changes, size_t count)
 {
 	for (size_t i = 0; i < count && i < CHANGES; i++) {
-		if (buf_room(text) < strlen(changes[i].path) + 512)
+		const char *path = changes[i].path, *reason = changes[i].reason;
+
+		/* A character that is escaped is up to four times as long. */
+		if (buf_room(text) < 4 * (strlen(path) + (reason ? strlen(reason) : 0)) + 32)
 			return;
-		buf_printf(text, "%s %s", changes[i].change, changes[i].path);
-		if (changes[i].reason)
-			buf_printf(text, ": %.400s", changes[i].reason);
+		buf_printf(text, "%s ", changes[i].change);
+		escape_add(text, path, strlen(path), false);
+		if (reason) {
+			buf_add_text(text, ": ");
+			escape_add(text, reason, strlen(reason), false);
+		}
 		buf_add_byte(text, '\n');
 	}
 }

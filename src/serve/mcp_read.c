@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "serve/base64.h"
+#include "serve/mcp_image.h"
 #include "serve/mcp_text.h"
 #include "serve/mcp_tool.h"
 
@@ -22,22 +23,11 @@ enum {
 	COUNT_BYTES = 256 << 20, /* beyond, lines are not counted */
 };
 
-static const struct image {
-	const char *type;
-	size_t at, size;
-	const char *magic;
-} images[] = {
-	{ "image/png", 0, 8, "\x89PNG\r\n\x1a\n" },
-	{ "image/jpeg", 0, 3, "\xff\xd8\xff" },
-	{ "image/gif", 0, 4, "GIF8" },
-	{ "image/webp", 8, 4, "WEBP" },
-};
-
 enum kind { UNKNOWN, TEXT, IMAGE, BINARY };
 
 struct reading {
 	enum kind kind;
-	const struct image *image;
+	const struct mcp_image *image;
 	uint64_t from, most; /* lines that are wanted, counted from 1 */
 	uint64_t bytes;      /* that came */
 	uint64_t line;       /* the one that the next byte belongs to */
@@ -53,14 +43,9 @@ struct reading {
 static void sniff(struct reading *reading, const char *bytes, size_t size)
 {
 	reading->kind = memchr(bytes, 0, size < SNIFF_BYTES ? size : SNIFF_BYTES) ? BINARY : TEXT;
-	for (size_t i = 0; i < ARRAY_SIZE(images); i++) {
-		const struct image *image = &images[i];
-
-		if (size < image->at + image->size ||
-		    memcmp(bytes + image->at, image->magic, image->size) != 0)
-			continue;
+	reading->image = mcp_image_of(bytes, size);
+	if (reading->image) {
 		reading->kind = IMAGE;
-		reading->image = image;
 		reading->kept.max = IMAGE_BYTES;
 	}
 }
@@ -167,10 +152,25 @@ static int say_text(struct mcp_call *call, const struct reading *reading)
 	return 0;
 }
 
+static int say_damaged(struct mcp_call *call, const struct reading *reading)
+{
+	mcp_say(call,
+		"(%.200s begins as an %s of %" PRIu64 " bytes; it is damaged, or larger than %d "
+		"pixels a side, and is not shown)",
+		mcp_arg(call, "path"), reading->image->type, reading->bytes, MCP_IMAGE_SIDE);
+	mcp_give_text(call, "text", "");
+	mcp_give_bool(call, "binary", true);
+	mcp_give_int(call, "bytes", reading->bytes);
+	return 0;
+}
+
 static int say_image(struct mcp_call *call, const struct reading *reading)
 {
-	char *text = base64_text(buf_at(&reading->kept), buf_size(&reading->kept));
+	char *text;
 
+	if (!reading->image->is_whole(buf_at(&reading->kept), buf_size(&reading->kept)))
+		return say_damaged(call, reading);
+	text = base64_text(buf_at(&reading->kept), buf_size(&reading->kept));
 	if (!text)
 		return mcp_fail(call, CSN_ENOMEM, "there is no memory for the image");
 	json_array_append_new(call->content, json_pack("{s:s, s:s, s:s}", "type", "image", "data",

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "serve/mcp.h"
 #include "serve/mcp_lines.h"
+#include "serve/mcp_text.h"
 #include "serve/mcp_tool.h"
 
 /* The newest first: it is offered to who asks for one that is not here. */
@@ -47,8 +48,9 @@ void mcp_rpc_error(struct mcp *mcp, const json_t *id, enum mcp_code code, const 
 	vsnprintf(text, sizeof text, format, list);
 	va_end(list);
 	mcp_out_send(&mcp->out,
-		     json_pack("{s:s, s:o, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", id_or_null(id),
-			       "error", "code", (int)code, "message", text));
+		     json_pack("{s:s, s:o, s:{s:i, s:o}}", "jsonrpc", "2.0", "id", id_or_null(id),
+			       "error", "code", (int)code, "message",
+			       mcp_string(text, strlen(text)))); /* it may be cut in a character */
 }
 
 void mcp_rpc_notify(struct mcp *mcp, const char *method, json_t *params)

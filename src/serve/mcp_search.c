@@ -2,10 +2,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "serve/mcp_text.h"
 #include "serve/mcp_tool.h"
 
-enum { PATHS = 500, MATCHES = 200, LINE_BYTES = 500 };
+enum { PATHS = 500, MATCHES = 200, LINE_BYTES = 500, ESCAPED = 4 /* times as long, at most */ };
 
 /* What was found, as far as there is room; how many lines that are. */
 static void say_found(struct mcp_call *call, struct buf *text)
@@ -45,9 +46,9 @@ int mcp_glob(struct mcp_call *call)
 	for (i = 0; i < result->count; i++) {
 		const char *path = result->paths[i];
 
-		if (buf_room(&text) < strlen(path) + 1)
+		if (buf_room(&text) < ESCAPED * strlen(path) + 1)
 			break;
-		buf_add_text(&text, path);
+		escape_add(&text, path, strlen(path), false);
 		buf_add_byte(&text, '\n');
 		json_array_append_new(list, mcp_string(path, strlen(path)));
 	}
@@ -68,9 +69,10 @@ static bool add_match(struct buf *text, json_t *list, const csn_match *match)
 
 	if (is_cut)
 		size -= mcp_text_torn(match->line.data, size);
-	if (buf_room(text) < strlen(match->path) + size + 40)
+	if (buf_room(text) < ESCAPED * strlen(match->path) + size + 40)
 		return false;
-	buf_printf(text, "%s%c%" PRIu64 "%c", match->path, mark, match->line_number, mark);
+	escape_add(text, match->path, strlen(match->path), false);
+	buf_printf(text, "%c%" PRIu64 "%c", mark, match->line_number, mark);
 	buf_add(text, match->line.data, size);
 	buf_add_text(text, is_cut ? "…\n" : "\n");
 	entry = json_pack("{s:o, s:I, s:o}", "path", mcp_string(match->path, strlen(match->path)),

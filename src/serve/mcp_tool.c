@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "base/str.h"
 #include "serve/mcp_schema.h"
 #include "serve/mcp_text.h"
@@ -24,30 +25,38 @@ void mcp_text(struct mcp_call *call, const void *bytes, size_t size)
 	add_content(call, mcp_string(bytes, size));
 }
 
-void mcp_say(struct mcp_call *call, const char *format, ...)
+/* One line, whatever names stand in it: a name could hold what looks like another sentence. */
+static void add_sentence(struct buf *buf, const char *format, va_list list)
 {
 	char piece[1024];
-	va_list list;
-	int n;
+	size_t size;
 
+	vsnprintf(piece, sizeof piece, format, list);
+	size = strlen(piece);
+	escape_add(buf, piece, size - mcp_text_torn(piece, size), false);
+}
+
+void mcp_say(struct mcp_call *call, const char *format, ...)
+{
+	_cleanup_buf_ struct buf text = { 0 };
+	va_list list;
+
+	buf_init(&text, NOTE_BYTES);
 	va_start(list, format);
-	n = vsnprintf(piece, sizeof piece, format, list);
+	add_sentence(&text, format, list);
 	va_end(list);
-	if (n > 0)
-		mcp_text(call, piece, (size_t)n < sizeof piece ? (size_t)n : sizeof piece - 1);
+	mcp_text(call, buf_at(&text), buf_size(&text));
 }
 
 void mcp_note(struct mcp_call *call, const char *format, ...)
 {
-	char piece[1024];
 	va_list list;
 
-	va_start(list, format);
-	vsnprintf(piece, sizeof piece, format, list);
-	va_end(list);
 	if (buf_size(&call->note) > 0)
 		buf_add_byte(&call->note, '\n');
-	buf_add_text(&call->note, piece);
+	va_start(list, format);
+	add_sentence(&call->note, format, list);
+	va_end(list);
 }
 
 void mcp_give(struct mcp_call *call, const char *name, json_t *value)

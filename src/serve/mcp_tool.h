@@ -85,8 +85,9 @@ csn_call mcp_call_id(struct mcp_call *call, uint32_t timeout_ms);
 
 /* Adds a text; what is no UTF-8 in it becomes U+FFFD. */
 void mcp_text(struct mcp_call *call, const void *bytes, size_t size);
+/* Adds a sentence: one line, in which what is unsafe to print is escaped. */
 __attribute__((format(printf, 2, 3))) void mcp_say(struct mcp_call *call, const char *format, ...);
-/* Adds a sentence after the texts. */
+/* Adds one after the texts. */
 __attribute__((format(printf, 2, 3))) void mcp_note(struct mcp_call *call, const char *format, ...);
 
 /* Sets a field of the structured content. */

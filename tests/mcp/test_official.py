@@ -44,7 +44,7 @@ def test_read_and_bash(official, project):
     assert not done["isError"]
     done = client.tool("Bash", command="cat a.txt; echo oops >&2; exit 3")
     assert done["structuredContent"]["exit_code"] == 3 and not done["isError"]
-    assert text(done).startswith("one\ntwo\noops\n(exit code: 3)")
+    assert [part["text"] for part in done["content"]] == ["one\ntwo\noops\n", "(exit code: 3)"]
     assert "copy-on-write" not in text(done)  # said once
 
 
