@@ -178,9 +178,7 @@ static bool may_set(const struct plan *plan, const struct term *map)
 {
 	const struct term *env = term_get(map, "env");
 
-	if (plan->tier == TIER_LOCAL) /* no wall: what a variable could do, the command may */
-		return true;
-	for (size_t i = 0; plan->policy_path && env && i < env->count / 2; i++) {
+	for (size_t i = 0; plan->policy_path && !plan->env_any && env && i < env->count / 2; i++) {
 		const struct term *name = &env->items[2 * i];
 		const char **at = plan->env_pass;
 

@@ -121,6 +121,7 @@ struct plan {
 	enum plan_mode limits_mode;
 	const char **env_pass; /* names, NULL-terminated */
 	const char **env_set;  /* "NAME=VALUE", NULL-terminated */
+	bool env_any;          /* a call may set any other: overrides.per_request */
 	bool git_identity;
 	bool toolchains_auto;
 	bool observe_reads;

@@ -159,7 +159,7 @@ static bool network_within(const struct plan *child, const struct plan *parent)
 static bool env_within(const struct plan *child, const struct plan *parent)
 {
 	return is_subset(child->env_pass, parent->env_pass) &&
-	       is_subset(child->env_set, parent->env_set) &&
+	       is_subset(child->env_set, parent->env_set) && child->env_any <= parent->env_any &&
 	       child->git_identity <= parent->git_identity;
 }
 

@@ -421,6 +421,7 @@ int policy_decide(const struct policy *policy, const struct policy_request *requ
 		plan_done(&plan);
 		return code;
 	}
+	plan.env_any = d.flags_may_loosen;
 	*ret_plan = plan;
 	return 0;
 }
