@@ -76,6 +76,7 @@ struct request {
 	bool has_begun;         /* its header was looked at */
 	bool is_refused;        /* … and answered */
 	bool is_counted;        /* among its token's calls */
+	bool is_last;           /* what follows it on its connection is not to be read */
 	enum MHD_Result result; /* of the answer that was queued */
 	bool is_answered;
 };
@@ -111,7 +112,11 @@ json_t *request_json(struct request *request);
 
 /* ---- parts ---------------------------------------------------------------------------------- */
 
-/* http_guard.c: may this request be looked at? If not, it is answered. `is_page`: a static file,
+/* http_guard.c: is its header one that every program reads as the library does? If not, it is
+ * answered, and its connection ends. */
+bool guard_reads(struct request *request);
+
+/* May this request be looked at? If not, it is answered. `is_page`: a static file,
  * which needs no token. */
 bool guard_passes(struct request *request, bool is_page);
 

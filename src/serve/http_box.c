@@ -101,6 +101,11 @@ void boxes_done(struct boxes *boxes)
 		csn_close(box->sandbox);
 		free(box);
 	}
+	for (struct forked *next, *at = boxes->forked; at; at = next) {
+		next = at->next;
+		free(at);
+	}
+	boxes->forked = NULL;
 	pthread_cond_destroy(&boxes->freed);
 	pthread_mutex_destroy(&boxes->lock);
 }
@@ -111,11 +116,23 @@ void box_begin(struct boxes *boxes, struct box *box, struct box_call *call)
 {
 	call->id = csn_call_id(box->sandbox);
 	call->is_over = false;
+	call->on_end = NULL;
 	pthread_mutex_lock(&boxes->lock);
 	call->next = box->calls;
 	box->calls = call;
 	if (box->is_ours && !box->is_listed) /* it was ended since it was found */
 		csn_cancel(box->sandbox, call->id, NULL);
+	pthread_mutex_unlock(&boxes->lock);
+}
+
+void box_tell_end(struct boxes *boxes, const struct box *box, struct box_call *call,
+		  void (*on_end)(void *data), void *data)
+{
+	pthread_mutex_lock(&boxes->lock);
+	call->data = data;
+	call->on_end = on_end;
+	if (box->is_ours && !box->is_listed)
+		on_end(data);
 	pthread_mutex_unlock(&boxes->lock);
 }
 
@@ -143,8 +160,11 @@ void box_end(struct boxes *boxes, struct box *box)
 {
 	pthread_mutex_lock(&boxes->lock);
 	unlist(boxes, box);
-	for (struct box_call *call = box->calls; call; call = call->next)
+	for (struct box_call *call = box->calls; call; call = call->next) {
 		csn_cancel(box->sandbox, call->id, NULL);
+		if (call->on_end)
+			call->on_end(call->data);
+	}
 	box->enders++;
 	pthread_cond_broadcast(&boxes->freed); /* another may wait for us */
 	while (box->holders > box->enders)
@@ -287,16 +307,58 @@ static void drop_lost(struct boxes *boxes)
 	free(list);
 }
 
+static void drop_ended_forks(struct boxes *boxes)
+{
+	_cleanup_fd_ int place = place_open(NULL);
+
+	pthread_mutex_lock(&boxes->lock);
+	for (struct forked **at = &boxes->forked; *at;) {
+		struct forked *forked = *at;
+
+		if (place < 0 || place_is_alive(place, forked->name)) {
+			at = &forked->next;
+			continue;
+		}
+		*at = forked->next;
+		token_give(boxes->tokens, &forked->owner->sandboxes);
+		free(forked);
+	}
+	pthread_mutex_unlock(&boxes->lock);
+}
+
 static int take_share(struct boxes *boxes, struct token *owner, csn_error *err)
 {
 	if (token_take(boxes->tokens, &owner->sandboxes, boxes->most))
 		return 0;
 	drop_lost(boxes);
+	drop_ended_forks(boxes);
 	if (token_take(boxes->tokens, &owner->sandboxes, boxes->most))
 		return 0;
 	return code_fail(err, CSN_EAGAIN, "open",
 			 "%llu sandboxes live, which is this token's limit; end one (DELETE)",
 			 (unsigned long long)boxes->most);
+}
+
+int boxes_take_fork(struct boxes *boxes, struct token *owner, csn_error *err)
+{
+	return take_share(boxes, owner, err);
+}
+
+void boxes_keep_fork(struct boxes *boxes, struct token *owner, const char *name)
+{
+	struct forked *forked = name ? calloc(1, sizeof *forked) : NULL;
+
+	if (!forked) {
+		/* Without memory it is not counted, rather than for ever. */
+		token_give(boxes->tokens, &owner->sandboxes);
+		return;
+	}
+	forked->owner = owner;
+	snprintf(forked->name, sizeof forked->name, "%s", name);
+	pthread_mutex_lock(&boxes->lock);
+	forked->next = boxes->forked;
+	boxes->forked = forked;
+	pthread_mutex_unlock(&boxes->lock);
 }
 
 /* A monitor that says why it will not start was not lost: what was asked for is refused. */

@@ -40,6 +40,9 @@ struct box_call {
 	struct box_call *next;
 	uint64_t id;
 	bool is_over;
+	void (*on_end)(
+		void *data); /* the sandbox is ended: let go of it; under the lock. Or NULL */
+	void *data;
 };
 
 struct box {
@@ -55,10 +58,18 @@ struct box {
 	int64_t made_ms;     /* since 1970, UTC */
 };
 
+/* A sandbox that a fork made: nobody's, and counted for who asked for it while it lives. */
+struct forked {
+	struct forked *next;
+	struct token *owner;
+	char name[PLACE_NAME_MAX + 1];
+};
+
 struct boxes {
 	pthread_mutex_t lock;
 	pthread_cond_t freed;
 	struct box *first;
+	struct forked *forked;
 	unsigned opening; /* that are being made */
 	struct tokens *tokens;
 	const struct box_base *base;
@@ -76,6 +87,11 @@ void boxes_done(struct boxes *boxes);
 int box_open(struct boxes *boxes, const struct box_wish *wish, struct token *owner,
 	     struct box **ret_box, csn_error *err);
 
+/* Room for a fork among the sandboxes of a token: 0, or -CSN_EAGAIN at its limit. */
+int boxes_take_fork(struct boxes *boxes, struct token *owner, csn_error *err);
+/* … which is one now, or (NULL) came to nothing. */
+void boxes_keep_fork(struct boxes *boxes, struct token *owner, const char *name);
+
 /* Holds the one of a name. 0, or -CSN_ENOENT, -CSN_INVALID, -code. */
 int box_find(struct boxes *boxes, const char *name, struct box **ret_box, csn_error *err);
 void box_release(struct boxes *boxes, struct box *box);
@@ -83,6 +99,9 @@ void box_release(struct boxes *boxes, struct box *box);
 /* A call begins, with a number of the sandbox's, or is over. After `lost` nobody finds the box. */
 void box_begin(struct boxes *boxes, struct box *box, struct box_call *call);
 void box_finish(struct boxes *boxes, struct box *box, struct box_call *call);
+/* Tells it of the end, at once if that came already; before the call is made. */
+void box_tell_end(struct boxes *boxes, const struct box *box, struct box_call *call,
+		  void (*on_end)(void *data), void *data);
 /* Cancels it, unless it is over; from any thread while the memory of both is there. */
 void box_cancel(struct boxes *boxes, const struct box *box, const struct box_call *call);
 void box_lost(struct boxes *boxes, struct box *box);

@@ -77,25 +77,48 @@ bool calls_take(struct request *request, const struct field *fields, void *into)
 	return r == 0;
 }
 
-void calls_run(struct request *request)
+/* What its route calls, with a decoded body. Did it do it? */
+static bool run(struct request *request, void *body)
 {
 	const struct call *call = request->route->call;
-	_Alignas(max_align_t) uint8_t room[REQUEST_MAX] = { 0 };
-	csn_call *options = (csn_call *)room;
+	csn_call *options = body;
 	struct running running;
 	json_t *answer = NULL;
 	csn_error err = { 0 };
 	int r;
 
-	if (!calls_take(request, request->route->fields, room) || !calls_begin(request, &running))
-		return;
+	if (!calls_begin(request, &running))
+		return false;
 	options->id = running.call.id;
-	r = call->run(running.box->sandbox, room, &answer, &err);
+	r = call->run(running.box->sandbox, body, &answer, &err);
 	calls_end(&running, r);
 	if (r < 0)
 		reply_error(request, &err);
 	else
 		reply_json(request, 200, answer);
+	return r == 0;
+}
+
+void calls_run(struct request *request)
+{
+	_Alignas(max_align_t) uint8_t room[REQUEST_MAX] = { 0 };
+
+	if (calls_take(request, request->route->fields, room))
+		run(request, room);
+}
+
+void calls_fork(struct request *request)
+{
+	struct boxes *boxes = &request->server->boxes;
+	csn_fork_request fork = { 0 };
+	csn_error err = { 0 };
+
+	if (!calls_take(request, fork_fields, &fork))
+		return;
+	if (boxes_take_fork(boxes, request->token, &err) < 0)
+		reply_problem(request, 429, "sandboxes", "%s", err.text);
+	else
+		boxes_keep_fork(boxes, request->token, run(request, &fork) ? fork.name : NULL);
 }
 
 /* ---- each -------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ static bool check_header(struct request *request)
 		reply_problem(request, 503, "enomem", "out of memory");
 		return false;
 	}
-	if (page_answers(request) || !guard_passes(request, false))
+	if (!guard_reads(request) || page_answers(request) || !guard_passes(request, false))
 		return false;
 	status = routes_find(request);
 	if (status == 404)

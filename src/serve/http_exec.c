@@ -155,6 +155,12 @@ static void flush(struct streamed *streamed)
 	}
 }
 
+/* Who ends the sandbox does not wait for a client that reads slowly. */
+static void hurry(void *data)
+{
+	stream_hurry(data);
+}
+
 static void produce(struct stream *stream, void *data)
 {
 	struct streamed *streamed = data;
@@ -163,6 +169,8 @@ static void produce(struct stream *stream, void *data)
 	int r;
 
 	streamed->stream = stream;
+	box_tell_end(&streamed->running.request->server->boxes, streamed->running.box,
+		     &streamed->running.call, hurry, stream);
 	r = csn_exec(streamed->running.box->sandbox, &streamed->exec, &result, &err);
 	flush(streamed);
 	if (r < 0)

@@ -7,6 +7,9 @@
  * - Another origin's page can send simple requests, if not read the answers. Browsers say where
  *   from (Origin, Sec-Fetch-Site); what is not from here is refused, preflights included. Also a
  *   token travels in a header only, never in a cookie: no browser adds it by itself.
+ * - A proxy in front may find another end of a request than we do, and pass what follows as a
+ *   request of somebody else. So a header with two lengths, two hosts or a name that is none is
+ *   refused, and nothing more is read of its connection.
  * - Another user of this machine reaches a loopback port too: so a token is needed there. Who
  *   connects to a Unix socket is asked of the kernel instead.
  * tests/serve/test_serve_guard.py
@@ -22,17 +25,73 @@
 
 enum { HOST_MAX = 256, KNOWN_MS = 60000 };
 
-/* "[::1]:80", "localhost:80", "127.0.0.1": the name without its port. False: too long. */
+/* ---- its form ---------------------------------------------------------------------------------
+ */
+
+/* Two of one of these would be two meanings. */
+static const char *const single[] = { "Host",          "Content-Length", "Transfer-Encoding",
+				      "Authorization", "Content-Type",   "Origin" };
+
+struct form {
+	unsigned counts[ARRAY_SIZE(single)];
+	bool is_bad;
+};
+
+/* RFC 9110, 5.6.2: what a name may have. "Content-Length " is another header to us, and none to
+ * others. */
+static bool is_field_name(const char *name)
+{
+	static const char signs[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	return *name && name[strspn(name, signs)] == 0;
+}
+
+static enum MHD_Result look_at(void *data, enum MHD_ValueKind kind, const char *name,
+			       const char *value)
+{
+	struct form *form = data;
+
+	(void)kind;
+	form->is_bad |= !is_field_name(name) || !value;
+	for (size_t i = 0; i < ARRAY_SIZE(single); i++)
+		if (strcasecmp(name, single[i]) == 0)
+			form->is_bad |= form->counts[i]++ > 0;
+	return MHD_YES;
+}
+
+bool guard_reads(struct request *request)
+{
+	struct form form = { .is_bad = false };
+
+	MHD_get_connection_values(request->connection, MHD_HEADER_KIND, look_at, &form);
+	if (!form.is_bad)
+		return true;
+	request->is_last = true;
+	reply_problem(request, 400, "invalid",
+		      "the header has two of a kind, or a name that is no name");
+	return false;
+}
+
+/* ---- who ----------------------------------------------------------------------------------------
+ */
+
+/* What may follow a name: nothing, or a port. */
+static bool is_port(const char *text)
+{
+	uint64_t port;
+
+	return *text == 0 || (*text == ':' && str_parse_u64(text + 1, UINT16_MAX, &port) == 0);
+}
+
+/* "[::1]:80", "localhost:80", "127.0.0.1": the name without its port. False: it is none. */
 static bool cut_port(const char *host, char *ret_name)
 {
-	const char *end = *host == '[' ? strchr(host, ']') : strchr(host, ':');
-	size_t size = end ? (size_t)(end - host) : strlen(host);
+	bool is_bracketed = *host == '[';
+	size_t size = strcspn(host += is_bracketed, is_bracketed ? "]" : ":");
 
-	if (*host == '[') {
-		host++;
-		size = end ? size - 1 : 0;
-	}
-	if (size == 0 || size >= HOST_MAX)
+	if (size == 0 || size >= HOST_MAX || (is_bracketed && host[size] != ']') ||
+	    !is_port(host + size + is_bracketed))
 		return false;
 	memcpy(ret_name, host, size);
 	ret_name[size] = 0;
@@ -116,7 +175,8 @@ static bool has_right(struct request *request)
 			      "send the server's token as `Authorization: Bearer TOKEN`");
 		return false;
 	}
-	request->peer->is_known = true;
+	if (!request->peer->is_known) /* written by this thread alone */
+		watch_know(&server->watch, request->peer);
 	return true;
 }
 

@@ -116,22 +116,30 @@ static int keep_within(struct http_config *config, char *ret_path)
 	return 0;
 }
 
+static void drop_lists(struct http_config *config)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (words[i].kind == WORD_LIST)
+			free(*(void **)((uint8_t *)config + words[i].offset));
+}
+
 int main(int argc, char **argv)
 {
 	struct http_config config = { 0 };
 	struct server server = { .config = &config };
 	struct csn_error err = { 0 };
 	char within[WITHIN_PATH];
+	int r;
 
 	if (take_all(&config, argc, argv) < 0 || keep_within(&config, within) < 0) {
 		fputs("caisson-serve: start it with `caisson serve`\n", stderr);
 		return 2;
 	}
 	tokens_init(&server.tokens);
-	if (http_serve(&server, &err) < 0) {
+	r = http_serve(&server, &err);
+	if (r < 0)
 		fprintf(stderr, "caisson: %s\n", err.text);
-		return 125;
-	}
 	tokens_done(&server.tokens);
-	return 0;
+	drop_lists(&config);
+	return r < 0 ? 125 : 0;
 }

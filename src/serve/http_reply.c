@@ -38,6 +38,8 @@ void reply_response(struct request *request, unsigned status, struct MHD_Respons
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(headers); i++)
 		MHD_add_response_header(response, headers[i].name, headers[i].value);
+	if (request->is_last)
+		MHD_add_response_header(response, "Connection", "close");
 	request->result = MHD_queue_response(request->connection, status, response);
 	MHD_destroy_response(response);
 }

@@ -60,8 +60,11 @@ const struct route routes[] = {
 	VERB(diff, diff_fields, "Diff", "Lists what a copy-on-write workspace changed."),
 	VERB(commit, commit_fields, "Commit", "Writes those changes to the workspace."),
 	VERB(snapshot, snapshot_fields, "Copied", "Keeps those changes under a tag."),
-	VERB(fork, fork_fields, "Copied",
-	     "Starts another sandbox with those changes; it has no owner, as one of `caisson up`."),
+	{ "POST", SANDBOX "/fork", calls_fork, fork_fields, BODY_JSON, ANSWER_JSON, 0, "Copied",
+	  "fork",
+	  "Starts another sandbox with those changes; it has no owner, as one of `caisson up`, and "
+	  "counts among the token's while it lives.",
+	  &call_fork },
 	VERB(stats, empty_fields, "Stats", "Says what it is and uses."),
 	VERB(ps, empty_fields, "Commands", "Lists its commands."),
 	VERB(logs, logs_fields, "Logs", "The output of a detached command."),

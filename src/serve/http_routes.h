@@ -64,6 +64,8 @@ extern const struct field sandboxes_fields[];
 /* http_calls.c: those of the verbs that are one call and one answer; http_exec.c: exec. */
 struct call;
 void calls_run(struct request *request);
+/* The same for a fork, which counts among the sandboxes of its token. */
+void calls_fork(struct request *request);
 void calls_read(struct request *request);
 void calls_write(struct request *request);
 void exec_run(struct request *request);

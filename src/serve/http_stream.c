@@ -22,6 +22,7 @@ struct stream {
 	struct buf out;
 	bool is_over;
 	bool is_gone;
+	bool is_hurried;
 };
 
 /* ---- the producer's side --------------------------------------------------------------------- */
@@ -54,7 +55,7 @@ int stream_put(struct stream *stream, const char *event, uint64_t id, const char
 	int r = -EPIPE;
 
 	pthread_mutex_lock(&stream->lock);
-	while (!stream->is_gone && buf_size(&stream->out) > ROOM)
+	while (!stream->is_gone && !stream->is_hurried && buf_size(&stream->out) > ROOM)
 		pthread_cond_wait(&stream->changed, &stream->lock);
 	if (!stream->is_gone) {
 		size_t before = buf_size(&stream->out);
@@ -76,6 +77,14 @@ int stream_put_json(struct stream *stream, const char *event, json_t *value)
 	json_decref(value);
 	free(text);
 	return r;
+}
+
+void stream_hurry(struct stream *stream)
+{
+	pthread_mutex_lock(&stream->lock);
+	stream->is_hurried = true;
+	pthread_cond_broadcast(&stream->changed);
+	pthread_mutex_unlock(&stream->lock);
 }
 
 static struct timespec after(uint64_t wait_ms)

@@ -34,5 +34,7 @@ void stream_end(struct stream *stream, struct request *request);
 int stream_put(struct stream *stream, const char *event, uint64_t id, const char *data);
 /* The same with a JSON value, which is taken. */
 int stream_put_json(struct stream *stream, const char *event, json_t *value);
+/* Waits for no reader any more: what has no room in the stream is lost, and the job is told so. */
+void stream_hurry(struct stream *stream);
 /* Waits so long, or until nobody reads any more: -EPIPE. */
 int stream_wait(struct stream *stream, uint64_t wait_ms);

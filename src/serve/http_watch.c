@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-enum { TICK_MS = 250, EVENTS = 64 };
+enum { TICK_MS = 250, EVENTS = 64, STRANGERS_MAX = 256 };
 
 static void tell(struct peer *peer)
 {
@@ -24,13 +24,32 @@ static void tell(struct peer *peer)
 }
 
 /* The HTTP library reads the end of a socket that is shut down, and cleans up by itself. */
+static void hang_up(struct watch *watch, struct peer *peer)
+{
+	watch->strangers -= !peer->is_known && !peer->is_hung_up;
+	peer->is_hung_up = true;
+	peer->deadline_ms = 0;
+	shutdown(peer->fd, SHUT_RDWR);
+}
+
+/* Peers are listed from the newest on. */
+static void hang_up_oldest_stranger(struct watch *watch)
+{
+	struct peer *oldest = NULL;
+
+	for (struct peer *peer = watch->peers; peer; peer = peer->next)
+		if (!peer->is_known && !peer->is_hung_up)
+			oldest = peer;
+	if (oldest)
+		hang_up(watch, oldest);
+}
+
 static void hang_up_late_ones(struct watch *watch, uint64_t now_ms)
 {
 	for (struct peer *peer = watch->peers; peer; peer = peer->next) {
 		if (peer->deadline_ms == 0 || peer->deadline_ms > now_ms)
 			continue;
-		peer->deadline_ms = 0;
-		shutdown(peer->fd, SHUT_RDWR);
+		hang_up(watch, peer);
 	}
 }
 
@@ -111,14 +130,26 @@ struct peer *watch_add(struct watch *watch, int fd)
 	if (peer->next)
 		peer->next->previous = peer;
 	watch->peers = peer;
+	if (++watch->strangers > STRANGERS_MAX)
+		hang_up_oldest_stranger(watch);
 	pthread_mutex_unlock(&watch->lock);
 	return peer;
+}
+
+void watch_know(struct watch *watch, struct peer *peer)
+{
+	pthread_mutex_lock(&watch->lock);
+	if (!peer->is_known && !peer->is_hung_up)
+		watch->strangers--;
+	peer->is_known = true;
+	pthread_mutex_unlock(&watch->lock);
 }
 
 void watch_remove(struct watch *watch, struct peer *peer)
 {
 	pthread_mutex_lock(&watch->lock);
 	epoll_ctl(watch->epoll_fd, EPOLL_CTL_DEL, peer->fd, NULL);
+	watch->strangers -= !peer->is_known && !peer->is_hung_up;
 	if (peer->next)
 		peer->next->previous = peer->previous;
 	if (peer->previous)

@@ -21,6 +21,7 @@ struct peer {
 	int fd;               /* borrowed of the HTTP library, good until watch_remove() */
 	uint64_t deadline_ms; /* when it is hung up on; 0: never */
 	bool is_known;        /* it showed a token once */
+	bool is_hung_up;
 	bool is_gone;
 	peer_gone_fn on_gone; /* NULL: nobody works for it */
 	void *data;
@@ -31,7 +32,8 @@ struct watch {
 	pthread_t thread;
 	struct peer *peers;
 	uint64_t last_serial;
-	int epoll_fd; /* -1: not started */
+	unsigned strangers; /* that were not hung up on yet */
+	int epoll_fd;       /* -1: not started */
 	bool is_ending;
 	bool has_thread;
 };
@@ -42,9 +44,14 @@ int watch_start(struct watch *watch);
 void watch_end(struct watch *watch);
 void watch_done(struct watch *watch);
 
-/* A connection was accepted, or is over. NULL: no memory. */
+/* A connection was accepted, or is over. NULL: no memory. Whoever knows the port can connect: of
+ * those that showed no token only the newest STRANGERS_MAX stay, so that they never have all the
+ * connections that there are. */
 struct peer *watch_add(struct watch *watch, int fd);
 void watch_remove(struct watch *watch, struct peer *peer);
+
+/* It showed a token. */
+void watch_know(struct watch *watch, struct peer *peer);
 
 /* It has so long to finish what it is sending. */
 void watch_expect(struct watch *watch, struct peer *peer, uint64_t within_ms);
