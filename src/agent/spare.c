@@ -18,6 +18,7 @@
 #include "agent/spare_message.h"
 #include "base/fd.h"
 #include "os/agent_fds.h"
+#include "os/landlock.h"
 
 void spare_init(struct spare *spare)
 {
@@ -154,6 +155,13 @@ static bool tell(int fd, const struct child *child)
 	       send_message(fd, &message, fds, head.has_tty ? SPARE_FDS : SPARE_FDS - 1);
 }
 
+/* Where no scope cuts signals, a command that is over may have left it stopped. */
+static void wake(const struct agent *agent)
+{
+	if (agent->landlock_abi < LANDLOCK_ABI_SCOPE || strcmp(agent->profile, "none") == 0)
+		keeper_order(agent->spare.keeper_fd, SIGCONT, false);
+}
+
 bool spare_use(struct agent *agent, const struct child *child, pid_t *ret_keeper,
 	       int *ret_keeper_fd)
 {
@@ -162,6 +170,7 @@ bool spare_use(struct agent *agent, const struct child *child, pid_t *ret_keeper
 	if (spare->keeper == 0 || strcmp(child->profile, agent->profile) != 0 ||
 	    !tell(spare->command_fd, child))
 		return false;
+	wake(agent);
 	*ret_keeper = spare->keeper;
 	*ret_keeper_fd = fd_take(&spare->keeper_fd);
 	drop(spare);
