@@ -578,6 +578,16 @@ def test_a_killed_spare_is_not_missed(agent, which):
     assert [agent.end(text(agent, f"exit {n}"))["exit_code"] for n in range(4)] == [0, 1, 2, 3]
 
 
+def test_a_signal_that_comes_too_late(agent):
+    """A keeper that ends with an order unread has still said how the command ended."""
+    for n in range(300):
+        ref = argv(agent, "/bin/true")
+        time.sleep(n % 30 / 10000)
+        for _ in range(3):
+            agent.send("signal", ref, int(signal.SIGCONT))
+        assert agent.end(ref)["exit_code"] == 0
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_stopped_spare_goes_on(agent, which):
     """Where no signal scope keeps commands from it, one could leave it stopped for the next."""

@@ -44,7 +44,7 @@ def is_spare(pid):
     """A keeper whose leader waits for the next call."""
     try:
         return name_of(pid) == "caisson-agent" and "caisson-spare" in map(name_of, all_children(pid))
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
@@ -58,7 +58,7 @@ def descendants(pid):
     for child in children(pid):
         try:
             seen += [child] + descendants(child)
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             pass
     return seen
 
@@ -88,7 +88,7 @@ def spare_of(agent):
     for keeper in all_children(agent.process.pid):
         try:
             leaders = [child for child in all_children(keeper) if name_of(child) == "caisson-spare"]
-        except FileNotFoundError:  # one that has just ended
+        except (FileNotFoundError, ProcessLookupError):  # one that has just ended
             continue
         if leaders:
             return keeper, leaders[0]
