@@ -79,13 +79,22 @@ soak:
 	$(Q)CSN_SOAK=1 CAISSON="$$(readlink -f "$(BUILD)")/caisson" $(PYTHON) -m pytest -q -s -p no:cacheprovider \
 		tests/faults/test_stay_kill.py
 
+# Says before it builds for a minute what meson would say in twenty lines of Python afterwards.
+define writable
+where="$(prefix)"; while ! test -e "$$where" && test "$$where" != "$$(dirname "$$where")"; do where=$$(dirname "$$where"); done; \
+	test -w "$$where" || { echo "make $@: $$where is not yours to write: make $@ prefix=\"\$$HOME/.local\", or sudo make $@" >&2; exit 1; }
+endef
+
 install:
+	$(Q)test -n "$(DESTDIR)" || { $(writable); }
 	$(call setup,build)
 	$(Q)if test -f "$(BUILD)/build.ninja"; then meson configure "$(BUILD)" -Dprefix="$(prefix)"; \
 	else meson setup "$(BUILD)" --prefix="$(prefix)"; fi
 	$(Q)ninja -C "$(BUILD)" installed
 	$(Q)meson install -C "$(BUILD)" --no-rebuild --quiet $(if $(DESTDIR),--destdir "$$(readlink -m "$(DESTDIR)")")
 	$(Q)test -n "$(DESTDIR)" || $(call profile,profile,$(prefix)/bin/caisson)
+	$(Q)test -n "$(DESTDIR)" || case ":$$PATH:" in *":$(prefix)/bin:"*) ;; \
+		*) echo "make $@: $(prefix)/bin is not on PATH: export PATH=\"$(prefix)/bin:\$$PATH\"" >&2 ;; esac
 
 # Removes what meson says it installs, and nothing else.
 uninstall:
