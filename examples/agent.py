@@ -4,7 +4,7 @@
 The model here is a script, so that it runs without one: put your client's call where `Scripted` is. The workspace is a
 copy: nothing of the project changes before commit().
 
-    pip install sdk/python && python3 examples/agent.py FOLDER
+    python3 -m venv v && v/bin/pip install sdk/python && v/bin/python3 examples/agent.py FOLDER
 """
 
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A development server behind a wall: started, waited for, asked, read, and ended.
 
-    pip install sdk/python && python3 examples/dev_server.py FOLDER
+    python3 -m venv v && v/bin/pip install sdk/python && v/bin/python3 examples/dev_server.py FOLDER
 
 The sandbox has a loopback of its own, which no program outside can reach, and nothing else.
 """

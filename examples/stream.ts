@@ -1,7 +1,7 @@
 // Runs a command in a copy of the project and shows what it writes as it comes; then what was denied and what it changed.
 // Ctrl-C ends it and everything it started.
 //
-//   npm install caisson typescript @types/node && npx tsc --module nodenext --target es2022 stream.ts
+//   npx tsc --module nodenext --target es2022 stream.ts     in a folder made as docs/typescript.md says
 //   node stream.js . 'make test'
 
 import { Cancelled, CaissonError, Sandbox } from "caisson";
