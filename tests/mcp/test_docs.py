@@ -1,6 +1,5 @@
 """Each snippet of docs/mcp.md and docs/agents.md is run, or started as that program would start it."""
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -82,9 +81,3 @@ def test_the_flags_of_the_page(caisson, project, env, flags, mode):
         assert said["structuredContent"]["mode"] == wanted
     finally:
         client.close()
-
-
-def test_the_readme_names_both(caisson):
-    text = (DOCS.parent / "README.md").read_text()
-    assert "caisson mcp  " in text and "caisson mcp -w .:rw" in text
-    assert os.access(caisson, os.X_OK)

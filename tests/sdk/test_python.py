@@ -4,6 +4,7 @@ The virtual environment is kept in the build folder, until what it is made from 
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,17 @@ def test_its_own_tests(python, installed):
     told = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error::ResourceWarning",
                "-o", "faulthandler_timeout=40", PACKAGE / "tests", env=env, timeout=150)
     assert "passed" in told and "skipped" not in told, told
+
+
+def test_the_page_says_how_to_install_it(tmp_path):
+    """Its first lines as they stand there, in a tree of their own."""
+    steps = re.search(r"^```sh\n(.*?)^```$", (TOP / "docs/python.md").read_text(encoding="utf-8"), re.M | re.S)[1]
+    shutil.copytree(PACKAGE, tmp_path / "sdk/python", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    env = os.environ | {"HOME": str(tmp_path), "CAISSON": os.environ.get("CAISSON") or str(BUILD / "caisson")}
+    run("sh", "-euc", steps, cwd=tmp_path, env=env)
+    (tmp_path / "project").mkdir()
+    said = run(tmp_path / ".venvs/caisson/bin/python3", TOP / "examples/dev_server.py", "project", env=env, cwd=tmp_path)
+    assert "status 200" in said
 
 
 def test_types(python):

@@ -117,6 +117,21 @@ def test_example_streams(package, tmp_path):
     assert refused.returncode == 125 and "none" in refused.stderr and "    at " not in refused.stderr
 
 
+def test_the_page_says_how_to_install_it(package, tmp_path):
+    """Its first lines as they stand there, in a tree of their own, and then the example by its own line."""
+    [steps] = re.findall(r"^```sh\n(.*?)^```$", (TOP / "docs/typescript.md").read_text(), re.M | re.S)
+    shutil.copytree(SOURCE, tmp_path / "sdk/typescript", ignore=shutil.ignore_patterns("node_modules", "dist*"))
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "package.json").write_text("{}")
+    source = shutil.copy(TOP / "examples/stream.ts", project)
+    [compiling] = re.findall(r"^// +(npx tsc .*?\.ts)\b", pathlib.Path(source).read_text(), re.M)
+    cache = run("npm", "config", "get", "cache", cwd=TOP).strip()
+    env = os.environ | {"HOME": str(tmp_path), "CAISSON": CAISSON, "npm_config_cache": cache}
+    run("sh", "-euc", f"{steps}{compiling}", cwd=tmp_path, env=env)
+    assert "stdout | hi\n" in run("node", "stream.js", ".", "echo hi", cwd=project, env=env)
+
+
 def test_what_is_packed(package):
     """What users download: the compiled files, their types, nothing of the tests; and no dependency."""
     told = json.loads(run("npm", "pack", "--dry-run", "--json", "--ignore-scripts", cwd=package))
