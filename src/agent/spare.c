@@ -74,8 +74,7 @@ void spare_fork(struct agent *agent)
 		drop(spare);
 }
 
-/* ---- the agent's message ----------------------------------------------------------------------
- */
+/* ---- the agent's message -------------------------------------------------------------------- */
 
 struct message {
 	struct iovec parts[SPARE_TEXTS + 1];

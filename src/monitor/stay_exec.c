@@ -15,8 +15,7 @@
 #include "monitor/stay_private.h"
 #include "os/terminal.h"
 
-/* ---- the call
- * ------------------------------------------------------------------------------------ */
+/* ---- the call ------------------------------------------------------------------------------- */
 
 /* What goes through as the client wrote it. */
 static const char *const passed_keys[] = { "argv", "command", "cwd",    "stdin", "tty",

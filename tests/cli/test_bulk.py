@@ -117,5 +117,5 @@ def test_writers_who_stop_and_go(stay):  # noqa: F811
     for _ in range(4):
         client.send("data", 2, Atom("stdin"), bytes(PIECE))
     client.socket.close()
-    assert stay.client().sh("sleep 0.2; ls")["out"] == b"f\n"
-    assert files(stay.box.ws) == ["f"]
+    assert wait_for(lambda: files(stay.box.ws) == ["f"]), files(stay.box.ws)  # noqa: F405
+    assert stay.client().sh("ls")["out"] == b"f\n"
