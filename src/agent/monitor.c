@@ -47,11 +47,7 @@ void agent_fail(struct agent *agent, int64_t ref, const char *reason, const char
 {
 	struct emit emit = agent_frame(agent);
 
-	emit_tuple(&emit, 4);
-	emit_atom(&emit, "failed");
-	emit_int(&emit, ref);
-	emit_atom(&emit, reason);
-	emit_text(&emit, detail);
+	emit_failed(&emit, ref, reason, detail);
 	agent_send(agent, &emit);
 }
 

@@ -34,7 +34,7 @@
 enum {
 	FRAME_MS = 5000, /* for the rest of a frame, and for what we say to be read */
 	OPEN_QUOTA = 64 << 20,
-	SAY_MAX = 1 << 20,
+	SAY_MAX = (4 << 20) + 2 * (FRAME_HEAD + FRAME_MAX), /* after what port_join() holds */
 	WORDS_MAX = 1024,
 };
 
@@ -131,19 +131,13 @@ struct emit port_reply(struct port *port, int64_t ref)
 	return emit;
 }
 
-/* {failed, Ref, Reason, Detail}: "stage: sentence". */
-static int say_failed(struct port *port, int64_t ref, const char *reason,
-		      const struct csn_error *err)
+int port_fail(struct port *port, int64_t ref, const char *reason, const struct csn_error *err)
 {
 	char text[sizeof err->stage + sizeof err->text + 2];
 	struct emit emit = emit_begin(&port->say);
 
 	snprintf(text, sizeof text, "%s: %s", err->stage, err->text);
-	emit_tuple(&emit, 4);
-	emit_atom(&emit, "failed");
-	emit_int(&emit, ref);
-	emit_atom(&emit, reason);
-	emit_text(&emit, text);
+	emit_failed(&emit, ref, reason, text);
 	return emit_end(&emit) < 0 ? -ENOMEM : port_flush(port);
 }
 
@@ -358,8 +352,8 @@ static int serve(struct port *port, const struct cli *cli, struct csn_error *err
 			return CLI_OK;
 		if (r > 0)
 			return cli_fail(cli, err);
-		if (say_failed(port, request.ref, r == -EBADMSG ? "invalid" : error_name(err),
-			       err) < 0)
+		if (port_fail(port, request.ref, r == -EBADMSG ? "invalid" : error_name(err), err) <
+		    0)
 			return CLI_NOT_STARTED; /* nobody reads */
 		*err = (struct csn_error){ 0 };
 	}
@@ -377,7 +371,7 @@ int cli_port(struct cli *cli)
 		r = serve(&port, cli, &err);
 	if (r < 0) {
 		if (port.out >= 0)
-			say_failed(&port, 0, "invalid", &err);
+			port_fail(&port, 0, "invalid", &err);
 		r = cli_fail(cli, &err);
 	}
 	give_streams_back(&port);

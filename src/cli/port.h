@@ -22,6 +22,10 @@ struct port {
 /* Writes all that is to be said. 0, -ETIMEDOUT: nobody reads, or another negative errno. */
 int port_flush(struct port *port);
 
+/* Says {failed, Ref, Reason, "stage: sentence"}, after what was to be said before. As port_flush().
+ */
+int port_fail(struct port *port, int64_t ref, const char *reason, const struct csn_error *err);
+
 /* {reply, Ref, …: a map follows. */
 struct emit port_reply(struct port *port, int64_t ref);
 

@@ -307,43 +307,34 @@ static int answer(struct join *join, int64_t ref, const char *name, struct csn_e
 /* ---- leaving --------------------------------------------------------------------------------- */
 
 /* What was passed on before comes first. */
+static int keep_order(struct join *join)
+{
+	const struct buf *out = &join->from_it.out;
+
+	return buf_add(&join->port->say, buf_at(out), buf_size(out));
+}
+
 static void say_left(struct join *join)
 {
-	struct port *port = join->port;
 	struct emit emit;
 
-	if (buf_add(&port->say, buf_at(&join->from_it.out), buf_size(&join->from_it.out)) < 0)
+	if (keep_order(join) < 0)
 		return;
-	emit = port_reply(port, join->close_ref);
+	emit = port_reply(join->port, join->close_ref);
 	emit_map(&emit, 1);
 	emit_atom(&emit, "reason");
 	emit_atom(&emit, "detached");
 	if (emit_end(&emit) == 0)
-		port_flush(port);
-}
-
-static int say_nonsense(struct join *join, const struct csn_error *err)
-{
-	struct port *port = join->port;
-	struct emit emit;
-
-	if (buf_add(&port->say, buf_at(&join->from_it.out), buf_size(&join->from_it.out)) < 0)
-		return 1;
-	emit = emit_begin(&port->say);
-	emit_tuple(&emit, 4);
-	emit_atom(&emit, "failed");
-	emit_int(&emit, 0);
-	emit_atom(&emit, "invalid");
-	emit_text(&emit, err->text);
-	if (emit_end(&emit) == 0)
-		port_flush(port);
-	return 1;
+		port_flush(join->port);
 }
 
 static int leave(struct join *join, int r, struct csn_error *err)
 {
-	if (r < 0)
-		return say_nonsense(join, err);
+	if (r < 0) {
+		if (keep_order(join) == 0)
+			port_fail(join->port, 0, "invalid", err);
+		return 1;
+	}
 	if (join->is_closed)
 		say_left(join);
 	if (join->is_closed || join->to_it.is_ended || join->is_stopped)

@@ -63,7 +63,7 @@ static size_t write_both(struct channel *channel, const void *data, size_t size)
 	return (size_t)n > queued ? (size_t)n - queued : 0;
 }
 
-int channel_send_binary(struct channel *channel, struct emit *emit, const void *data, size_t size)
+static int send_binary(struct channel *channel, struct emit *emit, const void *data, size_t size)
 {
 	size_t sent = 0;
 	int r;
@@ -113,7 +113,7 @@ int channel_pass(struct channel *channel, struct emit *emit, struct channel *fro
 	int r;
 
 	if (here == size)
-		return channel_send_binary(channel, emit, bytes->bytes.data, size);
+		return send_binary(channel, emit, bytes->bytes.data, size);
 	emit_binary_head(emit, size);
 	r = emit_end_before(emit, size);
 	if (r < 0)

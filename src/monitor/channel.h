@@ -46,13 +46,12 @@ void channel_done(struct channel *channel);
 struct emit channel_frame(struct channel *channel);
 int channel_send(struct channel *channel, struct emit *emit);
 
-/* The same, of a frame whose last part is a binary, not emitted yet: `data` goes to the stream
- * without a copy, as far as that takes it now. A failure leaves the stream out of step: the channel
- * is broken. */
-int channel_send_binary(struct channel *channel, struct emit *emit, const void *data, size_t size);
-
-/* The same with the first `size` bytes of the `data` frame that `from` is handling, wherever they
- * are; `bytes` is the frame's binary. channel_bytes() says how many there are. */
+/*
+ * The same, of a frame whose last part is a binary, not emitted yet: the first `size` bytes of the
+ * `data` frame that `from` is handling, wherever they are; `bytes` is that frame's binary.
+ * channel_bytes() says how many there are. They go to the stream without a copy, as far as that
+ * takes them now; a failure leaves the stream out of step, and the channel is broken.
+ */
 int channel_pass(struct channel *channel, struct emit *emit, struct channel *from,
 		 const struct term *bytes, size_t size);
 size_t channel_bytes(const struct channel *from, const struct term *bytes);

@@ -27,11 +27,7 @@ void stay_refuse(struct stay_client *client, int64_t ref, const char *reason, co
 {
 	struct emit emit = channel_frame(&client->channel);
 
-	emit_tuple(&emit, 4);
-	emit_atom(&emit, "failed");
-	emit_int(&emit, ref);
-	emit_atom(&emit, reason);
-	emit_text(&emit, detail);
+	emit_failed(&emit, ref, reason, detail);
 	send_or_drop(client, &emit);
 }
 

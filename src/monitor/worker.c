@@ -107,11 +107,8 @@ static void say_failure(struct worker *worker, int r, const struct csn_error *er
 {
 	struct emit emit = channel_frame(&worker->channel);
 
-	emit_tuple(&emit, 4);
-	emit_atom(&emit, "failed");
-	emit_int(&emit, worker->ref);
-	emit_atom(&emit, worker->reason ? worker->reason : errno_name(-r));
-	emit_text(&emit, err->text);
+	emit_failed(&emit, worker->ref, worker->reason ? worker->reason : errno_name(-r),
+		    err->text);
 	worker_send(worker, &emit);
 }
 

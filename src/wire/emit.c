@@ -184,3 +184,12 @@ void emit_float(struct emit *emit, double value)
 	put_u32(bytes + 5, (uint32_t)bits);
 	emit_raw(emit, bytes, sizeof bytes);
 }
+
+void emit_failed(struct emit *emit, int64_t ref, const char *reason, const char *detail)
+{
+	emit_tuple(emit, 4);
+	emit_atom(emit, "failed");
+	emit_int(emit, ref);
+	emit_atom(emit, reason);
+	emit_text(emit, detail);
+}

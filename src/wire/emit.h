@@ -59,6 +59,10 @@ void emit_text(struct emit *emit, const char *text); /* a binary */
 void emit_bool(struct emit *emit, int value);
 void emit_float(struct emit *emit, double value);
 
+/* {failed, Ref, Reason, Detail}, which every side says: a call's answer, with an atom and a text.
+ */
+void emit_failed(struct emit *emit, int64_t ref, const char *reason, const char *detail);
+
 /* Bytes of the format itself, for what has no call here. */
 void emit_raw(struct emit *emit, const void *data, size_t size);
 
