@@ -59,4 +59,13 @@ defmodule Caisson.TermTest do
       assert binary_part(kept, half, rest) == binary_part(text, byte_size(text) - rest, rest)
     end
   end
+
+  test "a byte that is kept costs a byte, in whatever pieces it came" do
+    size = 400_000
+    keep = Enum.reduce(1..(2 * size), Keep.new(size), &Keep.add(&2, <<&1>>))
+    assert :erts_debug.flat_size(keep) * :erlang.system_info(:wordsize) < div(size, 4)
+    {kept, cut} = Keep.take(keep)
+    assert {byte_size(kept), cut} == {size, size}
+    assert binary_part(kept, size - 2, 2) == <<2 * size - 1, 2 * size>>
+  end
 end

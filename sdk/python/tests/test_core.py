@@ -8,6 +8,7 @@ import random
 import struct
 import subprocess
 import sys
+import tracemalloc
 from typing import Any, Callable, Dict, List
 
 import pytest
@@ -256,6 +257,20 @@ def test_kept_output_is_its_halves() -> None:
     kept = caisson._results.Kept(10)
     kept.add(b"0123456789")
     assert (kept.bytes(), kept.cut()) == (b"0123456789", 0)
+
+
+def test_a_byte_costs_a_byte() -> None:
+    """A command may write in pieces of any size: what they are kept in is not theirs to choose."""
+    pieces = [i.to_bytes(3, "big") for i in range(200000)]
+    kept = caisson._results.Kept(400000)
+    tracemalloc.start()
+    for piece in pieces:
+        kept.add(piece)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    text = b"".join(pieces)
+    assert kept.bytes() == text[:200000] + text[-200000:]
+    assert used < 2 * 400000
 
 
 # ---- the two clients ----------------------------------------------------------------------------

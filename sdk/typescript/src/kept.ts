@@ -5,11 +5,41 @@
 
 import type { Chunk } from "./call.js";
 
+/** A piece that is at least so large is worth an object of its own. */
+const BLOCK = 4096;
+
+/** Pieces one after the other. Small ones are joined: who writes byte by byte must not cost an object a byte. */
+class Pieces {
+  size = 0;
+  private blocks: Buffer[] = [];
+  private loose: Buffer[] = [];
+
+  add(bytes: Buffer): void {
+    this.size += bytes.length;
+    if (bytes.length < BLOCK) this.loose.push(bytes);
+    if (bytes.length >= BLOCK || this.loose.length >= BLOCK) this.join();
+    if (bytes.length >= BLOCK) this.blocks.push(bytes);
+  }
+
+  private join(): void {
+    if (this.loose.length > 0) this.blocks.push(Buffer.concat(this.loose));
+    this.loose = [];
+  }
+
+  /** All of them, or so many bytes of their end; nothing else stays. */
+  cut(most: number): Buffer {
+    const all = Buffer.concat([...this.blocks, ...this.loose]);
+    const end = all.subarray(Math.max(0, all.length - most));
+    this.blocks = [end];
+    this.loose = [];
+    this.size = end.length;
+    return end;
+  }
+}
+
 export class Kept {
-  private readonly first: Buffer[] = [];
-  private last: Buffer[] = [];
-  private firstSize = 0;
-  private lastSize = 0;
+  private readonly first = new Pieces();
+  private readonly last = new Pieces();
   private total = 0;
   private readonly firstMost: number;
   private readonly lastMost: number;
@@ -20,36 +50,30 @@ export class Kept {
   }
 
   add(bytes: Buffer): void {
-    const head = bytes.subarray(0, this.firstMost - this.firstSize);
+    const head = bytes.subarray(0, this.firstMost - this.first.size);
     this.total += bytes.length;
-    this.firstSize += head.length;
-    if (head.length > 0) this.first.push(head);
+    if (head.length > 0) this.first.add(head);
     if (bytes.length > head.length) this.addLast(bytes.subarray(head.length));
   }
 
   private addLast(bytes: Buffer): void {
-    this.last.push(bytes);
-    this.lastSize += bytes.length;
+    this.last.add(bytes);
     // Cut now and then, so that a byte costs a byte and not a copy of all that is kept.
-    if (this.lastSize > 2 * this.lastMost + 65_536 || this.last.length > 4096) this.lastHalf();
+    if (this.last.size > 2 * this.lastMost + 65_536) this.lastHalf();
   }
 
   private lastHalf(): Buffer {
-    const all = Buffer.concat(this.last);
-    const half = all.subarray(Math.max(0, all.length - this.lastMost));
-    this.last = [half];
-    this.lastSize = half.length;
-    return half;
+    return this.last.cut(this.lastMost);
   }
 
   /** What was kept. */
   data(): Buffer {
-    return Buffer.concat([...this.first, this.lastHalf()]);
+    return Buffer.concat([this.first.cut(this.firstMost), this.lastHalf()]);
   }
 
   /** Bytes that are missing between the halves. */
   cut(): number {
-    return this.total - this.firstSize - this.lastHalf().length;
+    return this.total - this.first.size - this.lastHalf().length;
   }
 }
 

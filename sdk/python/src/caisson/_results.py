@@ -6,15 +6,15 @@ came. Texts come from inside a sandbox and may hold anything: escape them before
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
-from typing import Any, Callable, Deque, Dict, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from ._errors import TooLarge
 from ._tables import Key
 
 KEEP_DEFAULT = 1 << 20
 KEEP_MAX = 64 << 20
+SPARE = 64 << 10  # of a tail, so that it is not cut at each piece
 
 
 @dataclass(frozen=True)
@@ -349,36 +349,30 @@ def check(keys: Mapping[str, Key], reply: Mapping[Any, Any]) -> None:
 
 
 class Kept:
-    """All of a stream, or its first and its last half."""
+    """All of a stream, or its first and its last half. Pieces are not kept as they came: a command that writes byte by
+    byte would make an object of each."""
 
-    __slots__ = ("half", "head", "head_size", "tail", "tail_size", "total")
+    __slots__ = ("half", "head", "tail", "total")
 
     def __init__(self, size: int) -> None:
         self.half = (min(size or KEEP_DEFAULT, KEEP_MAX) + 1) // 2
-        self.head: List[bytes] = []
-        self.tail: Deque[bytes] = deque()
-        self.head_size = self.tail_size = self.total = 0
+        self.head, self.tail, self.total = bytearray(), bytearray(), 0
 
     def add(self, data: bytes) -> None:
         self.total += len(data)
-        room = self.half - self.head_size
+        room = self.half - len(self.head)
         if room > 0:
-            self.head.append(data[:room])
-            self.head_size += len(self.head[-1])
+            self.head += data[:room]
             data = data[room:]
-        if not data:
-            return
-        self.tail.append(data)
-        self.tail_size += len(data)
-        while self.tail_size - len(self.tail[0]) >= self.half:
-            self.tail_size -= len(self.tail.popleft())
+        self.tail += data
+        if len(self.tail) > self.half + SPARE:
+            del self.tail[: -self.half]
 
     def bytes(self) -> bytes:
-        tail = b"".join(self.tail)
-        return b"".join(self.head) + tail[max(0, len(tail) - self.half) :]
+        return bytes(self.head + self.tail[-self.half :])
 
     def cut(self) -> int:
-        return self.total - self.head_size - min(self.tail_size, self.half)
+        return self.total - len(self.head) - min(len(self.tail), self.half)
 
 
 class Keeper:
