@@ -4,10 +4,13 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
 
-from mcp_clients import Official, Raw
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "sdk")]
+import nodejs  # noqa: E402
+from mcp_clients import Official, Raw  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
@@ -24,8 +27,7 @@ def caisson():
 def installed(name, package, rebuild=()):
     """A folder of the build folder with what `package` names, from the registry; once for each version of that file. What
     comes from there runs no scripts but those of `rebuild`."""
-    if not shutil.which("npm"):
-        pytest.skip("npm: it is not installed")
+    nodejs.ready()
     wanted = hashlib.sha256((HERE / package).read_bytes()).hexdigest()
     folder = pathlib.Path(os.environ.get("CAISSON_BUILD") or TOP / "build").resolve() / name
     mark = folder / "installed"

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 
+import nodejs
 import pytest
 
 from mcp_clients import Official, text
@@ -21,7 +22,7 @@ PAGE = TOP / "docs" / "wrap-mcp.md"
 @pytest.fixture(scope="session")
 def servers():
     """The servers from their registry, installed once for each version of package.json, in the build folder."""
-    assert shutil.which("npm"), "npm is missing: install Node.js 20 or later"
+    nodejs.ready()
     wanted = hashlib.sha256((EXAMPLE / "package.json").read_bytes()).hexdigest()
     folder = pathlib.Path(os.environ.get("CAISSON_BUILD") or TOP / "build").resolve() / "mcp-servers"
     mark = folder / "installed"

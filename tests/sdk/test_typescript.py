@@ -10,13 +10,13 @@ import re
 import shutil
 import subprocess
 
+import nodejs
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = TOP / "sdk" / "typescript"
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD") or TOP / "build").resolve()
 CAISSON = os.environ.get("CAISSON") or str(BUILD / "caisson")
-NODE_MIN = 20
 TESTS = sorted(path.name.removesuffix(".test.ts") for path in (SOURCE / "test").glob("*.test.ts"))
 
 
@@ -38,9 +38,7 @@ def install(folder):
 @pytest.fixture(scope="module")
 def package():
     """The package beside the table of calls, built, with its tests."""
-    assert shutil.which("node") and shutil.which("npm"), "node and npm are missing: install Node.js 20 or later"
-    version = run("node", "--version", cwd=TOP)
-    assert int(version.lstrip("v").split(".")[0]) >= NODE_MIN, f"Node.js is {version}: install {NODE_MIN} or later"
+    nodejs.ready()
     place = BUILD / "sdk"
     folder = place / "typescript"
     for name in ("src", "test", "dist", "dist-test"):
