@@ -198,7 +198,11 @@ static const char port[] =
 	"ends\nwhen nothing of it is left, with status 0. A sandbox that ends otherwise says "
 	"`bye`, "
 	"and what is\nmalformed or out of turn `{failed, 0, invalid, Detail}` and then `bye`; the "
-	"status is 125.\nWhat the program says to people goes to standard error.\n\n";
+	"status is 125.\nWhat the program says to people goes to standard error.\n\nOf one that "
+	"was "
+	"joined, or that a `pool` had prepared, another process is the monitor, and the program "
+	"passes frames on.\nOne from a pool ends with this program; its `close` is answered "
+	"when every process in it is dead, without `result`.\n\n";
 
 static const char paths[] =
 	"Paths are resolved inside the wall when the call is carried out, beneath a descriptor; "

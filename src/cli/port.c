@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/errno_name.h"
 #include "base/fd.h"
+#include "base/pool.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/up.h"
@@ -317,12 +318,40 @@ static int be_monitor(struct port *port, const struct open_request *request, str
 	return up.end.code != 0;
 }
 
+/* As be_monitor(), of a sandbox that a pool prepared; the pool decides as a monitor would. 2: it
+ * had none that fits. */
+static int take_prepared(struct port *port, const struct open_request *request, const char *pool,
+			 struct arena *arena, struct csn_error *err)
+{
+	struct words words = { .arena = arena };
+	struct cli cli = { 0 };
+	int fd = -1, r;
+
+	add_all(&words, &request->map);
+	r = parse(&cli, &words, err); /* as we say it without a pool */
+	cli_done(&cli);
+	if (r == 0)
+		r = pool_ask(pool, POOL_OPEN, (const char *const *)words.at, &fd, err);
+	if (r > 0)
+		return port_own(port, request->ref, fd, err);
+	if (r < 0)
+		return r;
+	*err = (struct csn_error){ 0 };
+	return 2;
+}
+
 static int open_one(struct port *port, const struct open_request *request, struct arena *arena,
 		    struct csn_error *err)
 {
 	const struct term *name = term_get(&request->map, "attach");
+	const struct term *pool = term_get(&request->map, "pool");
 	int r = frame_check_map(frame_open, &request->map, err);
 
+	if (r >= 0 && pool && !name) {
+		r = take_prepared(port, request, (const char *)pool->bytes.data, arena, err);
+		if (r != 2)
+			return r;
+	}
 	if (r < 0)
 		return r;
 	if (!name)

@@ -35,3 +35,9 @@ struct emit port_reply(struct port *port, int64_t ref);
  * itself, `err` says why; -errno with a sentence: it was not joined, and nothing is said yet.
  */
 int port_join(struct port *port, int64_t ref, const char *name, struct csn_error *err);
+
+/*
+ * The same with a prepared sandbox, whose stream `fd` is, and is taken: it is this port's own. It
+ * ends with standard input, and {close, …} is answered when its monitor is gone.
+ */
+int port_own(struct port *port, int64_t ref, int fd, struct csn_error *err);

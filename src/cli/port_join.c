@@ -1,6 +1,7 @@
 /*
- * caisson port, of a sandbox that `caisson up` made: what its monitor and who joined it say to each
- * other goes through here, frame by frame. Frames, since {close, …} is for us, and its answer may
+ * caisson port, of a sandbox that another process is the monitor of, since `caisson up` made it or
+ * a pool prepared it: what its monitor and who joined it say to each other goes through here, frame
+ * by frame. Frames, since {close, …} is for us, and its answer may
  * not stand in the middle of another. What one side does not read is no longer read from the other:
  * at most one frame a way is held here.
  */
@@ -22,6 +23,7 @@
 
 enum {
 	ANSWER_MS = 10000,
+	END_MS = 20000, /* for a monitor to end what is ours, as csn_close() waits */
 	STATS_REF = 1,
 	READ_SIZE = 64 << 10,
 	QUOTA = 16 << 20,
@@ -87,6 +89,8 @@ struct join {
 	int fd;           /* of its monitor, owned */
 	struct way to_it; /* from who joined */
 	struct way from_it;
+	bool is_own;  /* from a pool: it ends with us */
+	char id[256]; /* of what is our own */
 	bool is_closed;
 	int64_t close_ref;
 	bool is_stopped; /* who joined it ended it */
@@ -120,20 +124,33 @@ static int look_at(struct join *join, struct term_input payload, struct csn_erro
 	return index < 0 ? index : 0;
 }
 
+/* The answer to {close, …} stands for it: all in there is dead then. */
+static bool is_bye(const struct join *join, const struct way *way, struct term_input payload)
+{
+	struct csn_error why;
+
+	return join->is_closed && way->side == FROM_AGENT &&
+	       frame_sniff(payload.data, payload.size, FROM_AGENT, &why) == FRAME_BYE;
+}
+
 /* Whole frames, while what was passed on before has room. */
 static int pass(struct join *join, struct way *way, struct csn_error *err)
 {
+	bool is_his = way->side == FROM_PORT_CLIENT;
 	const uint8_t *at;
 	size_t size;
 	int r = 0;
 
-	while (!join->is_closed && buf_size(&way->out) < READ_SIZE &&
+	while (!(is_his && join->is_closed) && buf_size(&way->out) < READ_SIZE &&
 	       (r = frame_peek(&way->in, FRAME_MAX, &at, &size, err)) > 0) {
-		if (way->side == FROM_PORT_CLIENT)
+		if (is_his)
 			r = look_at(join, (struct term_input){ at, size }, err);
-		if (r < 0 || join->is_closed)
+		if (r < 0 || (is_his && join->is_closed))
 			return r;
-		r = buf_add(&way->out, at - FRAME_HEAD, FRAME_HEAD + size);
+		if (is_bye(join, way, (struct term_input){ at, size }))
+			way->is_ended = true;
+		else
+			r = buf_add(&way->out, at - FRAME_HEAD, FRAME_HEAD + size);
 		if (r < 0)
 			return csn_fail(err, r, "wire", "out of memory");
 		buf_consume(&way->in, FRAME_HEAD + size);
@@ -141,24 +158,27 @@ static int pass(struct join *join, struct way *way, struct csn_error *err)
 	return r;
 }
 
-static bool wants_in(const struct way *way)
+static bool wants_in(const struct join *join, const struct way *way)
 {
-	return !way->is_ended && buf_size(&way->out) < READ_SIZE;
+	bool is_heard = way->side == FROM_PORT_CLIENT && join->is_closed;
+
+	return !is_heard && !way->is_ended && buf_size(&way->out) < READ_SIZE;
 }
 
 /* One turn: whoever is ready. */
-static int turn(struct join *join, struct csn_error *err)
+static int turn(struct join *join, int wait_ms, struct csn_error *err)
 {
 	struct way *ways[] = { &join->to_it, &join->from_it };
 	struct pollfd fds[4];
 	int r = 0;
 
 	for (size_t i = 0; i < 2; i++) {
-		fds[2 * i] = (struct pollfd){ wants_in(ways[i]) ? ways[i]->from : -1, POLLIN, 0 };
+		fds[2 * i] =
+			(struct pollfd){ wants_in(join, ways[i]) ? ways[i]->from : -1, POLLIN, 0 };
 		fds[2 * i + 1] =
 			(struct pollfd){ buf_size(&ways[i]->out) ? ways[i]->to : -1, POLLOUT, 0 };
 	}
-	if (poll(fds, 4, -1) < 0)
+	if (poll(fds, 4, wait_ms) < 0)
 		return errno == EINTR ? 0 : -errno;
 	for (size_t i = 0; r >= 0 && i < 2; i++) {
 		if (fds[2 * i].revents)
@@ -177,8 +197,39 @@ static int relay(struct join *join, struct csn_error *err)
 
 	while (r >= 0 && !join->is_closed && !join->to_it.is_ended && !join->from_it.is_deaf &&
 	       !(join->from_it.is_ended && buf_size(&join->from_it.out) == 0))
-		r = turn(join, err);
+		r = turn(join, -1, err);
 	return r < 0 ? r : 0;
+}
+
+/* Of what is ours, by {stop} or the end of what we say: until its monitor is gone. 0, or negative
+ * with a sentence. What it says meanwhile is passed on, if anybody reads. */
+static int end_own(struct join *join, struct csn_error *err)
+{
+	uint64_t end_ms = clock_now_ms() + END_MS, now_ms;
+	struct way *from = &join->from_it;
+	int r = 0;
+
+	if (join->is_closed) {
+		struct emit emit = emit_begin(&join->to_it.out);
+
+		emit_tuple(&emit, 1);
+		emit_atom(&emit, "stop");
+		r = emit_end(&emit);
+		way_write(&join->to_it);
+	} else {
+		shutdown(join->fd, SHUT_WR);
+		join->to_it.is_ended = join->to_it.is_deaf = true;
+		buf_clear(&join->to_it.out);
+	}
+	while (r >= 0 && (!from->is_ended || buf_size(&from->out) > 0) &&
+	       (now_ms = clock_now_ms()) < end_ms) {
+		r = turn(join, (int)(end_ms - now_ms), err);
+		if (from->is_deaf)
+			buf_clear(&from->out);
+	}
+	if (r < 0 || !from->is_ended)
+		return csn_fail(err, -ETIMEDOUT, "close", "the sandbox did not end in time");
+	return 0;
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
@@ -267,6 +318,15 @@ static void put(struct emit *emit, const struct term *map, const char *key)
 /* What stats tells of it, by the names of `open`. */
 static const char *const told[] = { "sandbox_id", "tier", "backend", "workspace", "mode" };
 
+static void keep_id(struct join *join, const struct term *stats)
+{
+	const struct term *id = term_get(stats, "sandbox_id");
+
+	if (id && id->type == TERM_BINARY && id->bytes.size < sizeof join->id)
+		memcpy(join->id, id->bytes.data, id->bytes.size);
+}
+
+/* `name`: of one that has one, or NULL. */
 static int answer(struct join *join, int64_t ref, const char *name, struct csn_error *err)
 {
 	_cleanup_arena_ struct arena arena;
@@ -287,17 +347,20 @@ static int answer(struct join *join, int64_t ref, const char *name, struct csn_e
 	if (r < 0)
 		return r;
 	emit = port_reply(join->port, ref);
-	emit_map(&emit, 5 + ARRAY_SIZE(told));
+	emit_map(&emit, (name ? 5 : 4) + ARRAY_SIZE(told));
 	emit_atom(&emit, "caisson");
 	emit_text(&emit, CAISSON_VERSION);
 	emit_atom(&emit, "protocol");
 	emit_term(&emit, term_get(&ready.items[1], "version"));
 	put(&emit, &ready.items[1], "verbs");
 	put(&emit, &ready.items[1], "enforces");
-	emit_atom(&emit, "name");
-	emit_text(&emit, name);
+	if (name) {
+		emit_atom(&emit, "name");
+		emit_text(&emit, name);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(told); i++)
 		put(&emit, &stats.items[2], told[i]);
+	keep_id(join, &stats.items[2]);
 	r = emit_end(&emit);
 	if (r >= 0)
 		r = port_flush(join->port);
@@ -321,9 +384,13 @@ static void say_left(struct join *join)
 	if (keep_order(join) < 0)
 		return;
 	emit = port_reply(join->port, join->close_ref);
-	emit_map(&emit, 1);
+	emit_map(&emit, join->is_own ? 2 : 1);
 	emit_atom(&emit, "reason");
-	emit_atom(&emit, "detached");
+	emit_atom(&emit, join->is_own ? "cancelled" : "detached");
+	if (join->is_own) {
+		emit_atom(&emit, "sandbox_id");
+		emit_text(&emit, join->id);
+	}
 	if (emit_end(&emit) == 0)
 		port_flush(join->port);
 }
@@ -335,12 +402,30 @@ static int leave(struct join *join, int r, struct csn_error *err)
 			port_fail(join->port, 0, "invalid", err);
 		return 1;
 	}
+	if (join->is_own && end_own(join, err) < 0)
+		return 1;
 	if (join->is_closed)
 		say_left(join);
 	if (join->is_closed || join->to_it.is_ended || join->is_stopped)
 		return 0;
 	csn_fail(err, -EPIPE, "attach", "the sandbox ended, or nobody reads what it says");
 	return 1;
+}
+
+/* As port_join(); the stream is taken. */
+static int serve(struct join *join, int64_t ref, const char *name, struct csn_error *err)
+{
+	int r;
+
+	way_init(&join->to_it, join->port->in, join->fd, FROM_PORT_CLIENT);
+	way_init(&join->from_it, join->fd, join->port->out, FROM_AGENT);
+	r = answer(join, ref, name, err);
+	if (r >= 0)
+		r = leave(join, relay(join, err), err);
+	way_done(&join->to_it);
+	way_done(&join->from_it);
+	fd_close(join->fd);
+	return r;
 }
 
 int port_join(struct port *port, int64_t ref, const char *name, struct csn_error *err)
@@ -351,15 +436,13 @@ int port_join(struct port *port, int64_t ref, const char *name, struct csn_error
 	if (!place_is_name(name))
 		return csn_fail(err, -EINVAL, "attach", "\"%.80s\" is no name of a sandbox", name);
 	r = connect_to(name, &join.fd, err);
-	if (r < 0)
-		return r;
-	way_init(&join.to_it, port->in, join.fd, FROM_PORT_CLIENT);
-	way_init(&join.from_it, join.fd, port->out, FROM_AGENT);
-	r = answer(&join, ref, name, err);
-	if (r >= 0)
-		r = leave(&join, relay(&join, err), err);
-	way_done(&join.to_it);
-	way_done(&join.from_it);
-	fd_close(join.fd);
-	return r;
+	return r < 0 ? r : serve(&join, ref, name, err);
+}
+
+int port_own(struct port *port, int64_t ref, int fd, struct csn_error *err)
+{
+	struct join join = { .port = port, .fd = fd, .is_own = true };
+
+	fd_set_nonblock(fd, 1);
+	return serve(&join, ref, NULL, err);
 }

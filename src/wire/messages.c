@@ -626,6 +626,8 @@ const size_t frame_client_verb_count = ARRAY_SIZE(frame_client_verbs);
 const struct frame_key frame_open[] = {
 	{ "attach", 't', false, NAME_BYTES,
 	  "the name of a sandbox that `caisson up` made, to be joined; alone" },
+	{ "pool", 't', false, NAME_BYTES,
+	  "the name of a pool to take it from; one that does not fit is made as without" },
 	{ "policy", 'p', false, PATH_BYTES, "the policy file; default: the one found" },
 	{ "tier", 't', false, NAME_BYTES, "at least this wall" },
 	{ "backend", 't', false, NAME_BYTES, "exactly this one" },

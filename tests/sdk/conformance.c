@@ -597,6 +597,7 @@ static csn_sandbox *open_with(const json_t *options, csn_error *err)
 		.env = texts(options, "env"),
 		.tags = texts(options, "tags"),
 		.run_dir = text(options, "run_dir"),
+		.pool = text(options, "pool"),
 		.no_record = flag(options, "no_record"),
 	};
 

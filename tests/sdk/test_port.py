@@ -338,3 +338,73 @@ def test_one_that_was_joined_ends(box, runtime):
     frame = port.frame()
     assert frame[0] == "bye" and frame[1]["reason"] == b"cancelled"
     assert port.end()[0] == 125
+
+
+# ---- from a pool ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pool(box):
+    """(options, env, status()) of a pool with one prepared sandbox."""
+    folder = box.base / "runtime"
+    folder.mkdir(mode=0o700)
+    file = policy(box, f"workspace: {{path: {box.ws}, mode: rw}}")
+    box.give()
+    env = {"XDG_RUNTIME_DIR": str(folder)}
+
+    def status():
+        return json.loads(box.cli("pool", "status", "--json", env=env).text)
+
+    done = box.cli("pool", "start", "--size", 1, "--policy", file, env=env)
+    assert done.status == 0, done
+    assert wait_for(lambda: status()["ready"] == 1, seconds=WAIT)
+    yield {"pool": "pool", "policy": str(file)}, env, status
+    box.cli("pool", "stop", env=env)
+
+
+def sleepers():
+    return subprocess.run(["pgrep", "-fx", "sleep 999.5"], capture_output=True, text=True).stdout.split()
+
+
+@pytest.mark.parametrize("how", ["close", "stop", "eof", "kill"])
+def test_one_from_a_pool_ends_with_the_port(pool, box, how):
+    options, env, status = pool
+    port = Port(box, env=env | {"LANG": "takers."})
+    said = port.opened(**options)
+    assert (said["backend"], said["mode"]) == (b"process", b"rw") and "name" not in said, said
+    assert wait_for(lambda: status()["taken"] == 1, seconds=WAIT), status()
+    assert port.sh("echo $LANG; echo x >a; sleep 1000 & exec head -c 1000000 /dev/zero")["out"][:8] == b"takers.\n"
+    port.send("call", 8, Atom("exec"), {"argv": ["sleep", "999.5"], "detach": True, "tag": "x"})
+    assert port.answer(8)[0][2]["detached"] is True
+    assert tree(port.process.pid) == [port.process.pid], "its monitor is the pool's"
+    assert len(sleepers()) == 1
+    if how == "close":
+        assert port.close() == {"reason": "cancelled", "sandbox_id": said["sandbox_id"]} and port.end() == (0, "")
+        assert not sleepers()
+    elif how == "stop":
+        port.send("stop")
+        assert port.frame()[0] == "bye" and port.end() == (0, "")
+    elif how == "eof":
+        port.input.close()
+        assert port.process.wait(WAIT) == 0
+    else:
+        port.process.kill()
+        port.process.wait()
+    result = box.runs / said["sandbox_id"].decode() / "result.json"
+    assert wait_for(result.exists, seconds=WAIT)
+    assert not sleepers() and json.loads(result.read_text())["termination"]["reason"] == "cancelled" and (box.ws / "a").exists()
+
+
+def test_what_a_pool_refuses_or_has_not(pool, box):
+    options, env, status = pool
+    port = Port(box, env=env)
+    for more, why, text in [({"workspace": "/"}, "eperm", b"policy: "), ({"limits": ["memory=much"]}, "einval", b"policy: "),
+                            ({"tier": "strict"}, "StrictModeUnavailable", b"backend: "), ({"attach": "t"}, "einval", b"open: ")]:
+        frame = port.open(ref=5, **options, **more)
+        assert frame[:3] == ("failed", 5, why) and frame[3].startswith(text), frame
+    port.opened(**options, limits=["processes=77"])
+    assert port.call("stats")[0][2]["processes_limit"] == 77
+    assert wait_for(lambda: status()["missed"] == 4, seconds=WAIT), status()
+    assert tree(port.process.pid) != [port.process.pid], "it is the monitor itself"
+    port.close()
+    assert port.end() == (0, "")

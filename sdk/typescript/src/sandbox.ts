@@ -47,6 +47,8 @@ export interface OpenOptions {
   tags?: readonly string[];
   /** Where the record goes. */
   runDir?: string;
+  /** The name of a pool to take it from (`caisson pool start`); what does not fit is made as without. */
+  pool?: string;
   noRecord?: boolean;
   /** For the wall to stand; default a minute. */
   startTimeoutMs?: number;
@@ -211,6 +213,7 @@ export class Sandbox implements AsyncDisposable {
       env: assignments(options.env),
       tags: options.tags,
       run_dir: options.runDir,
+      pool: options.pool,
       record: options.noRecord ? false : undefined,
     });
   }

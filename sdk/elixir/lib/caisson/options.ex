@@ -6,7 +6,7 @@ defmodule Caisson.Options do
   alias Caisson.Error
 
   @ours [:cwd, :mode, :program, :start_timeout, :call_timeout, :owner, :os_env, :call_env]
-  @texts [:workspace, :policy, :tier, :backend, :at, :network, :run_dir, :attach]
+  @texts [:workspace, :policy, :tier, :backend, :at, :network, :run_dir, :attach, :pool]
   @lists [:allow, :tags]
 
   @spec wish(keyword) :: {:ok, map} | {:error, Error.t()}

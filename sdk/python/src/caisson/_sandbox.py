@@ -140,6 +140,7 @@ class Sandbox(Handle):
         env: Optional[Texts] = None,
         tags: Optional[Sequence[str]] = None,
         run_dir: Optional[Path] = None,
+        pool: Optional[str] = None,
         no_record: bool = False,
         start_timeout: float = 60.0,
         program: Optional[str] = None,
@@ -158,6 +159,7 @@ class Sandbox(Handle):
             env=env,
             tags=tags,
             run_dir=run_dir,
+            pool=pool,
             no_record=no_record,
         )
         self._on_violation = on_violation

@@ -13,6 +13,7 @@ defmodule Caisson.Sandbox.Wall do
     * `:limits` - `[memory: "1GiB", processes: 64]`, as in the policy file
     * `:env` - `%{"NAME" => "value"}`, or a list with names to pass on
     * `:tags` - words for the record; `record: false` keeps none; `:run_dir` - where it goes
+    * `:pool` - the name of a pool to take it from (`caisson pool start`); what does not fit is made as without
     * `:attach` - the name of a sandbox of `caisson up`, joined as it is; none of the above then
     * `:program` - the command `caisson`; default: `$CAISSON`, else the one on PATH
     * `:start_timeout`, `:call_timeout` - ms; one minute, and for calls that are no commands 30 s
