@@ -158,6 +158,20 @@ static int pass(struct join *join, struct way *way, struct csn_error *err)
 	return r;
 }
 
+/* Until nothing moves: a whole frame that is left here is not waited for by poll(). */
+static int move_on(struct join *join, struct way *way, struct csn_error *err)
+{
+	size_t before;
+	int r;
+
+	do {
+		before = buf_size(&way->in);
+		r = pass(join, way, err);
+		way_write(way);
+	} while (r >= 0 && buf_size(&way->in) < before && buf_size(&way->out) < READ_SIZE);
+	return r;
+}
+
 static bool wants_in(const struct join *join, const struct way *way)
 {
 	bool is_heard = way->side == FROM_PORT_CLIENT && join->is_closed;
@@ -184,8 +198,7 @@ static int turn(struct join *join, int wait_ms, struct csn_error *err)
 		if (fds[2 * i].revents)
 			r = way_read(ways[i]);
 		if (r >= 0)
-			r = pass(join, ways[i], err);
-		way_write(ways[i]);
+			r = move_on(join, ways[i], err);
 	}
 	return r;
 }
