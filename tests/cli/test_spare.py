@@ -92,7 +92,11 @@ print(json.dumps(state))
 
 
 def fields(pid):
-    return dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+    try:
+        text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):  # it has just ended
+        return {"Name": "", "State": ""}
+    return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
 
 
 def spare_of(monitor):
