@@ -51,24 +51,27 @@ static void tell_progress(struct watching *watching)
 	mcp_rpc_notify(watching->call->mcp, "notifications/progress", params);
 }
 
+static bool ends_line(char byte)
+{
+	return byte == '\n' || byte == '\r';
+}
+
 /* The last line that holds something, for people who watch; a bar that grows is one with CRs. */
 static void keep_line(struct watching *watching, const char *bytes, size_t size)
 {
-	const char *start, *back;
+	size_t start;
 
-	while (size > 0 && (bytes[size - 1] == '\n' || bytes[size - 1] == '\r'))
+	while (size > 0 && ends_line(bytes[size - 1]))
 		size--;
 	if (size == 0)
 		return;
-	start = memrchr(bytes, '\n', size);
-	start = start ? start + 1 : bytes;
-	size -= (size_t)(start - bytes);
-	back = memrchr(start, '\r', size);
-	size -= back ? (size_t)(back + 1 - start) : 0;
-	start = back ? back + 1 : start;
-	size = size < LINE_BYTES ? size : LINE_BYTES;
-	watching->line_size = size - mcp_text_torn(start, size);
-	memcpy(watching->line, start, watching->line_size);
+	start = size;
+	while (start > 0 && !ends_line(bytes[start - 1]))
+		start--;
+	bytes += start;
+	size = size - start < LINE_BYTES ? size - start : LINE_BYTES;
+	watching->line_size = size - mcp_text_torn(bytes, size);
+	memcpy(watching->line, bytes, watching->line_size);
 }
 
 static int on_output(void *data, enum csn_stream stream, const void *bytes, size_t size)
