@@ -22,7 +22,8 @@ static const struct {
 	{ "Cache-Control", "no-store" },
 	{ "Content-Security-Policy",
 	  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-	  "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'" },
+	  "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+	  "require-trusted-types-for 'script'; trusted-types 'none'" },
 	{ "Cross-Origin-Opener-Policy", "same-origin" },
 	{ "Cross-Origin-Resource-Policy", "same-origin" },
 	{ "Referrer-Policy", "no-referrer" },

@@ -64,8 +64,15 @@ class Browser:
         return told
 
     def click(self, selector):
-        element = self.ask("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]
-        self.ask("POST", f"/element/{element}/click", {})
+        for _ in range(20):  # what is drawn anew between the two is another element
+            element = self.ask("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]
+            try:
+                return self.ask("POST", f"/element/{element}/click", {})
+            except AssertionError as error:
+                told = error
+                if "stale element" not in str(error):
+                    raise
+        raise told
 
     def press(self, *keys):
         """Keys to what has the focus, by their names in KEYS, else as they are."""
