@@ -3,16 +3,26 @@ import pathlib
 import time
 
 ENV = {b"PATH": b"/usr/bin:/bin"}
-# setsid and a double fork, 200 times, each a new one as soon as it can
+# setsid and a double fork, 200 times; eight of them go on forking and dying as fast as their dead
+# are reaped: without that a slow moment fills the whole machine's table of processes
 STORM = ("import os, signal, time\n"
+         "def is_there(pid):\n"
+         "  try: os.kill(pid, 0)\n"
+         "  except ProcessLookupError: return False\n"
+         "  except PermissionError: pass\n"
+         "  return True\n"
          "for i in range(200):\n"
          "  if os.fork() == 0:\n"
          "    os.setsid()\n"
          "    if os.fork(): os._exit(0)\n"
          "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
          "    open('up', 'a').write('x')\n"
-         "    while i < 8:\n"  # eight of them go on forking and dying
+         "    dead = []\n"
+         "    while i < 8:\n"
+         "      dead.append(os.getpid())\n"
          "      if os.fork(): os._exit(0)\n"
+         "      while len(dead) > 64 and is_there(dead[0]): time.sleep(0.001)\n"
+         "      del dead[:-64]\n"
          "    time.sleep(1000)\n")
 STAYS = "time.sleep(1000)\n"
 ENDS = "while len(open('up').read()) < 200: time.sleep(0.01)\n"
