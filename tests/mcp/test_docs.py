@@ -3,17 +3,17 @@ import json
 import pathlib
 import re
 import subprocess
+import sys
 import tomllib
 
 import pytest
 
 from mcp_clients import Raw
 
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "docs")]
+from snippets import snippets  # noqa: E402
+
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
-
-
-def snippets(page, language):
-    return re.findall(rf"^```{language}\n(.*?)^```", (DOCS / page).read_text(), re.M | re.S)
 
 
 def commands(found):
@@ -36,8 +36,8 @@ def goose(text):
 
 
 CONFIGURED = [(page, argv) for page in ("mcp.md", "agents.md")
-              for found in [*map(json.loads, snippets(page, "json")), *map(tomllib.loads, snippets(page, "toml")),
-                            *map(goose, snippets(page, "yaml"))] for argv in commands(found)]
+              for found in [*map(json.loads, snippets(f"docs/{page}", "json")), *map(tomllib.loads, snippets(f"docs/{page}", "toml")),
+                            *map(goose, snippets(f"docs/{page}", "yaml"))] for argv in commands(found)]
 
 
 def test_there_are_snippets():
@@ -57,7 +57,7 @@ def test_configurations(caisson, project, env, page, argv):
 
 
 def test_the_session_of_the_page(caisson, project, env):
-    [session] = snippets("mcp.md", "sh")
+    [session] = snippets("docs/mcp.md", "sh")
     path = f"{pathlib.Path(caisson).parent}:{env['PATH']}"
     # build/caisson is a link to src/cli/caisson: both folders hold a program of that name
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", session], cwd=project, env=env | {"PATH": path}, timeout=60,

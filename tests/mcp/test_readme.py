@@ -7,14 +7,18 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from mcp_clients import Official, text
 
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "docs")]
+from snippets import promised, snippets  # noqa: E402
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 README = (TOP / "README.md").read_text()
-STEPS = re.findall(r"^```sh\n(.*?)^```", README, re.M | re.S)
+STEPS = snippets("README.md", "sh")
 
 
 @pytest.fixture
@@ -37,7 +41,7 @@ def newcomer(agents_folder, tmp_path):
         done = subprocess.run(["sh", "-euc", script], cwd=TOP, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=300, encoding="utf-8", check=False)
         assert done.returncode == 0, done.stdout[-6000:]
-        for line in re.findall(r"# → (.*)$", script, re.M):
+        for line in promised(script):
             assert line in done.stdout, done.stdout[-6000:]
         return done.stdout
 

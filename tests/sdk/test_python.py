@@ -4,7 +4,6 @@ The virtual environment is kept in the build folder, until what it is made from 
 import hashlib
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +11,9 @@ import sys
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOP / "tests/docs")]
+from snippets import snippets  # noqa: E402
+
 PACKAGE = TOP / "sdk/python"
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD") or TOP / "build").resolve()
 HEAVY = os.environ.get("CSN_SDK_HEAVY") == "1"  # frameworks whose installation takes long, too
@@ -62,7 +64,7 @@ def test_its_own_tests(python, installed):
 
 def test_the_page_says_how_to_install_it(tmp_path):
     """Its first lines as they stand there, in a tree of their own."""
-    steps = re.search(r"^```sh\n(.*?)^```$", (TOP / "docs/python.md").read_text(encoding="utf-8"), re.M | re.S)[1]
+    steps = snippets("docs/python.md", "sh")[0]
     shutil.copytree(PACKAGE, tmp_path / "sdk/python", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
     env = os.environ | {"HOME": str(tmp_path), "CAISSON": os.environ.get("CAISSON") or str(BUILD / "caisson")}
     run("sh", "-euc", steps, cwd=tmp_path, env=env)

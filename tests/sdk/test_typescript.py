@@ -9,11 +9,15 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import nodejs
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOP / "tests/docs")]
+from snippets import blocks, snippets  # noqa: E402
+
 SOURCE = TOP / "sdk" / "typescript"
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD") or TOP / "build").resolve()
 CAISSON = os.environ.get("CAISSON") or str(BUILD / "caisson")
@@ -84,8 +88,7 @@ def node(script, *words, cwd, tmp_path):
 @pytest.mark.parametrize("page", ["docs/typescript.md", "sdk/typescript/README.md"])
 def test_snippets_of_a_page(package, page, tmp_path):
     """They are one program, and print what the page says."""
-    blocks = re.findall(r"^```(ts|text)\n(.*?)^```$", (TOP / page).read_text(), re.M | re.S)
-    script = compiled(package, tmp_path, "page", "".join(text for kind, text in blocks if kind == "ts"))
+    script = compiled(package, tmp_path, "page", "".join(snippets(page, "ts")))
     work = tmp_path / "work"
     work.mkdir()
     (work / "a.txt").write_text("one\ntwo\n")
@@ -93,7 +96,7 @@ def test_snippets_of_a_page(package, page, tmp_path):
     done = node(script, cwd=work, tmp_path=tmp_path)
     assert done.returncode == 0, done.stderr
     at = 0
-    for expected in (text for kind, text in blocks if kind == "text"):
+    for expected in (text for kind, text in blocks(page) if kind == "text"):
         for line in expected.splitlines():
             found = done.stdout.find(line, at)
             assert found >= 0, f"{line!r} is not in {done.stdout[at:]!r}"
@@ -117,7 +120,7 @@ def test_example_streams(package, tmp_path):
 
 def test_the_page_says_how_to_install_it(package, tmp_path):
     """Its first lines as they stand there, in a tree of their own, and then the example by its own line."""
-    [steps] = re.findall(r"^```sh\n(.*?)^```$", (TOP / "docs/typescript.md").read_text(), re.M | re.S)
+    [steps] = snippets("docs/typescript.md", "sh")
     shutil.copytree(SOURCE, tmp_path / "sdk/typescript", ignore=shutil.ignore_patterns("node_modules", "dist*"))
     project = tmp_path / "project"
     project.mkdir()

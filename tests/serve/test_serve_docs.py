@@ -1,16 +1,16 @@
 """docs/serve.md: every snippet is run, one after the other, and shows what it says it shows."""
 import os
 import pathlib
-import re
 import subprocess
+import sys
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "serve.md"
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "docs")]
+from snippets import promised, snippets  # noqa: E402
 
 
 def test_snippets(caisson, home):
-    text = PAGE.read_text(encoding="utf-8")
-    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
-    assert len(blocks) == text.count("```sh") >= 8
+    blocks = snippets("docs/serve.md", "sh")
+    assert len(blocks) >= 8
     script = ["set -eu", "trap 'kill %1 2>/dev/null; cat block* >&2' EXIT"]
     for number, block in enumerate(blocks):
         script.append(f"{{\n{block}}} > block{number}")
@@ -21,5 +21,5 @@ def test_snippets(caisson, home):
     assert done.returncode == 0, done.stderr
     for number, block in enumerate(blocks):
         shown = (home.project / f"block{number}").read_text(encoding="utf-8")
-        for expected in re.findall(r"# → (.*)$", block, re.M):
+        for expected in promised(block):
             assert expected in shown, (number, expected, shown)

@@ -10,7 +10,10 @@ import sys
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-SNIPPETS = re.findall(r"^```python\n(.*?)^```", (TOP / "docs/python.md").read_text(encoding="utf-8"), re.M | re.S)
+sys.path[:0] = [str(TOP / "tests/docs")]
+from snippets import snippets  # noqa: E402
+
+SNIPPETS = snippets("docs/python.md", "python")
 
 
 def run(*argv: str, cwd: pathlib.Path) -> str:
