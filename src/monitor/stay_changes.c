@@ -320,11 +320,13 @@ static int make_commit(struct changes *changes, const struct term *map, struct c
 
 	changes->is_dry_run = commit.is_dry_run;
 	r = copy_book_open(&book, changes->copy.cow_fd, !commit.is_dry_run, err);
-
 	if (r == 0) {
 		/* Not in the middle of a file: copy_commit.c holds this signal there. */
 		prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
 		copy_commit_all(&commit);
+	}
+	copy_book_done(&book); /* before the reply: the next commit may come at once */
+	if (r == 0) {
 		send_note(changes);
 		emit = worker_reply(changes->worker, 3);
 		put_list(&emit, "applied", &changes->copy, &changes->applied);
@@ -332,7 +334,6 @@ static int make_commit(struct changes *changes, const struct term *map, struct c
 		put_atom(&emit, "truncated", changes->is_truncated ? "true" : "false");
 		r = worker_send(changes->worker, &emit);
 	}
-	copy_book_done(&book);
 	return r;
 }
 

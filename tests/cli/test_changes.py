@@ -643,6 +643,16 @@ def test_a_run_by_the_name_that_its_sandbox_had(sh):
     assert done.returncode == 1 and "the end of a run's id and the name of the sandbox of run" in done.stderr, done
 
 
+def test_a_commit_that_has_answered_is_over(stay):
+    """Whoever was told that it is done may begin the next one."""
+    stay.started("--cow")
+    client = stay.client()
+    client.sh("echo x > f")
+    for ref in range(10, 510):
+        frame, _, _ = client.call("commit", ref)
+        assert frame[0] == "reply", frame
+
+
 def test_workers_share_a_bounded_memory(stay):
     """Untrusted code decides how much there is to compare: many comparisons at once take no more than the table says."""
     stay.started("--cow")
@@ -667,7 +677,14 @@ def test_workers_share_a_bounded_memory(stay):
 
 
 def workers(monitor):
-    return [pid for pid in children(monitor) if pathlib.Path(f"/proc/{pid}/comm").read_text() == "caisson-worker\n"]
+    return [pid for pid in children(monitor) if name_of(pid) == "caisson-worker\n"]
+
+
+def name_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""  # it has just ended
 
 
 def data_limit(pid):
