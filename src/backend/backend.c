@@ -69,8 +69,9 @@ static const char *named_by(const struct plan *plan, char ret_text[SAID_TEXT])
 static int try_backend(const struct plan *plan, const struct backend *backend,
 		       struct backend_report *ret_report, struct csn_error *err)
 {
-	/* A controller of ours holds what runs here; who declares a wall declares that too. */
-	uint64_t elsewhere = backend->declare ? 0 : by_controller, missing;
+	/* A controller of ours holds what runs here; what runs elsewhere is the wall's own to hold.
+	 */
+	uint64_t elsewhere = backend->declare || backend->is_program ? 0 : by_controller, missing;
 	char names[160];
 
 	backend->probe(ret_report);

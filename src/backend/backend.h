@@ -90,8 +90,13 @@ struct backend {
 	/* May commands read this path of the system? For a wall without a view of its own; NULL:
 	 * none of it is known. */
 	bool (*shows)(const char *path);
-	bool has_view;     /* paths inside are its own; false: they are the host's */
-	bool is_contained; /* the end of its first process ends every other */
+	bool has_view;      /* paths inside are its own; false: they are the host's */
+	bool is_contained;  /* the end of its first process ends every other */
+	bool is_program;    /* that process is a program of the host's (piped.h), and what runs is
+			     * elsewhere: nothing of it is looked at, limits are the wall's own */
+	bool holds_limits;  /* of such a one: no control group is made for that process */
+	const char *means;  /* of such a one: who holds the limits that it enforces, for results */
+	const char *untold; /* of such a one: why attempts are not seen; NULL: its author decides */
 	void (*probe)(struct backend_report *ret_report);
 	/* For a wall that the plan itself describes, and `any` never takes: what it enforces is
 	 * what the plan says it does. 0, or -ENOTSUP with a sentence; NULL: probe() knows. */

@@ -299,7 +299,7 @@ static int start_cleaner(struct run *run, const struct cgroup_probe *probe)
 		.protect = &run->protect,
 		.scratch_dir = run->scratch_dir[0] ? run->scratch_dir : NULL,
 		.pending = &run->pending,
-		.has_program = run_is_declared(run) && !run->backend->is_callers,
+		.has_program = run->backend->is_program,
 	};
 	if (!cleaner_is_needed(&run->work))
 		return 0;
@@ -330,9 +330,11 @@ static int make_scratch(struct run *run)
 /* All that stands on the host while the run lasts. */
 static int make_traces(struct run *run)
 {
-	const struct cgroup_probe *probe = limits_look(&run->limits, run->plan);
+	const struct cgroup_probe *probe = NULL;
 	int r;
 
+	if (!run->backend->holds_limits)
+		probe = limits_look(&run->limits, run->plan);
 	if (run->setup->run_root)
 		pending_sweep(run->setup->run_root, NULL);
 	r = find_names(run);
@@ -340,7 +342,7 @@ static int make_traces(struct run *run)
 		r = start_cleaner(run, probe);
 	if (r >= 0)
 		r = make_scratch(run);
-	if (r >= 0)
+	if (r >= 0 && !run->backend->holds_limits)
 		r = limits_open(&run->limits, run->sandbox_id, &run->error);
 	if (r >= 0)
 		r = protect_make(&run->protect, run->plan, &run->arena, &run->error);
@@ -384,7 +386,7 @@ static int prepare(struct run *run)
 		r = prepare_view(run);
 	if (r >= 0)
 		r = make_traces(run);
-	run->limits.is_elsewhere = run_is_declared(run);
+	run->limits.is_elsewhere = run_is_apart(run);
 	mark(run, PHASE_PREPARED);
 	return r;
 }
@@ -472,12 +474,12 @@ static int start_wall(struct run *run, bool waits)
 	how.waits = waits;
 	how.agent_fd = agent_fd;
 	how.search_fd = search_fd;
-	if (run_is_declared(run) && agent_file_folder("caisson-agent", agent_dir))
+	if (run->backend->is_program && agent_file_folder("caisson-agent", agent_dir))
 		how.agent_dir = agent_dir;
 	how.clone_group = limits_clone_fd(&run->limits);
 	limits_enter_fds(&run->limits, how.agent_enter, how.cmd_enter);
 	r = run->backend->start(run->plan, &how, &run->wall, &run->error);
-	if (r >= 0 && (run->backend->is_contained || run_is_declared(run)))
+	if (r >= 0 && (run->backend->is_contained || run_is_apart(run)))
 		cleaner_watch(&run->cleaner, run->wall.pidfd, !run->backend->is_contained);
 	run->channel.fd = run->wall.stream;
 	mark(run, PHASE_CLONED);

@@ -22,6 +22,8 @@ static const char *why_not_told(const struct run *run, enum fact_event event)
 {
 	if (plan_has((const char *const *)run->plan->command_observes, fact_event_name(event)))
 		return NULL;
+	if (run->backend->untold)
+		return run->backend->untold;
 	return run->backend->is_callers
 		       ? "the program that is this wall does not tell (csn_wall.observes)"
 		       : "the program of this wall does not tell (command.observes)";
@@ -123,7 +125,7 @@ static void put_observed(const struct run *run, json_t *result)
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		const char *name = fact_event_name(kinds[i].event);
-		bool is_told = run_is_declared(run) && kinds[i].why_not != always;
+		bool is_told = run_is_apart(run) && kinds[i].why_not != always;
 		const char *why =
 			is_told ? why_not_told(run, kinds[i].event) : kinds[i].why_not(run);
 
@@ -280,7 +282,7 @@ static void replace_text(json_t *object, const char *key, const char *old, const
 		json_object_set_new(object, key, json_string(now));
 }
 
-static void declare_means(const struct run *run, json_t *means)
+static void put_means(const struct run *run, json_t *means)
 {
 	static const struct {
 		const char *name;
@@ -293,9 +295,10 @@ static void declare_means(const struct run *run, json_t *means)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		json_object_set_new(
-			means, rows[i].name,
-			json_string(run->report.enforces & rows[i].feature ? "declared" : "none"));
+		json_object_set_new(means, rows[i].name,
+				    json_string(run->report.enforces & rows[i].feature
+							? run->backend->means
+							: "none"));
 }
 
 /*
@@ -307,8 +310,8 @@ static void correct_means(const struct run *run, json_t *result)
 	json_t *means = json_object_get(json_object_get(result, "limits"), "means");
 	bool is_local = run->backend && run->backend->tier == TIER_LOCAL;
 
-	if (run_is_declared(run))
-		declare_means(run, means);
+	if (run_is_apart(run))
+		put_means(run, means);
 	if (!run->backend || run->backend->has_view)
 		return;
 	json_object_set_new(means, "scratch", json_string("none"));

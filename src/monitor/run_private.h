@@ -255,10 +255,16 @@ static inline bool run_is_declared(const struct run *run)
 	return run->backend && run->backend->declare;
 }
 
+/* Does what runs do so where we cannot look: behind a program of the host's, or of the caller's? */
+static inline bool run_is_apart(const struct run *run)
+{
+	return run->backend && (run->backend->declare || run->backend->is_program);
+}
+
 /* What holds this run: the wall's own bits, and those of controllers where they hold what runs. */
 static inline uint64_t run_enforces(const struct run *run)
 {
-	return run->report.enforces | (run_is_declared(run) ? 0 : limits_enforces(&run->limits));
+	return run->report.enforces | (run_is_apart(run) ? 0 : limits_enforces(&run->limits));
 }
 
 static inline uint64_t run_elapsed_us(const struct run *run, uint64_t now_us)

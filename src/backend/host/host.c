@@ -49,5 +49,6 @@ const struct backend host_backend = {
 	.declare = host_declare,
 	.declared_in = "csn_wall",
 	.is_callers = true,
+	.means = "declared",
 	.start = host_start,
 };
