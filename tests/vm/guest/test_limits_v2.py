@@ -191,7 +191,7 @@ def test_the_callers_own_limit_holds(place_of, name):
     write(place.start / "memory.max", str(150 << 20))
     run = place.box.run(PYTHON, "-c", EAT, policy="version: 1\nlimits: {memory: 1GiB}\n")
     assert (run.status, run.reason) == (137, "memory"), run
-    assert run.result["usage"]["mem_peak_bytes"] <= 151 << 20 # charged in batches
+    assert run.result["usage"]["mem_peak_bytes"] < 160 << 20  # charged in batches, for each processor and by the kernel itself
 
 
 def test_part_of_the_controllers(place_of):
