@@ -38,12 +38,62 @@ defmodule Caisson.TermTest do
           <<131, 108, 1::32, 97, 1, 97, 2>>,
           <<131, 70, 0x7FF8000000000000::64>>,
           <<131>> <> deep,
+          <<131, 116, 2::32, 97, 1, 97, 1, 97, 1, 97, 2>>,
+          <<131, 110, 1, 2, 1>>,
           :erlang.term_to_binary(fn -> 1 end),
           :erlang.term_to_binary(self()),
           :erlang.term_to_binary(List.duplicate("a", 1000), [:compressed])
         ] do
       assert Term.decode(bytes) == :error
     end
+  end
+
+  test "more parts than a frame has are not made" do
+    list = fn count, item -> <<131, 108, count::32>> <> String.duplicate(item, count) <> "j" end
+    assert {:ok, items} = Term.decode(list.(262_143, <<97, 1>>))
+    assert length(items) == 262_143
+
+    for bytes <- [
+          list.(262_144, <<97, 1>>),
+          list.(5_000_000, "j"),
+          # lists of bytes, each of which is a part
+          list.(80, <<107, 0xFFFF::16>> <> String.duplicate("x", 0xFFFF)),
+          # each level within the bound, and all of them not
+          list.(600, <<108, 600::32>> <> String.duplicate("j", 600) <> "j"),
+          <<131, 116, 131_072::32>> <> for(n <- 1..131_072, into: "", do: <<98, n::32, 106>>)
+        ] do
+      {time, answer} = :timer.tc(fn -> Term.decode(bytes) end)
+      assert answer == :error
+      assert time < 5_000_000
+    end
+  end
+
+  test "damaged frames are plain data or nothing" do
+    :rand.seed(:exsss, {1, 2, 3})
+
+    whole =
+      :erlang.term_to_binary({:reply, 7, %{a: [1, {2, nil}], b: "bytes", c: 2 ** 40, d: 1.5}},
+        minor_version: 2
+      )
+
+    answers =
+      for _ <- 1..20_000 do
+        at = :rand.uniform(byte_size(whole)) - 1
+        <<before::binary-size(at), _, rest::binary>> = whole
+        damaged = <<before::binary, :rand.uniform(256) - 1, rest::binary>>
+
+        size =
+          if :rand.uniform(2) == 1,
+            do: byte_size(damaged),
+            else: :rand.uniform(byte_size(damaged))
+
+        case Term.decode(binary_part(damaged, 0, size)) do
+          {:ok, _} -> :ok
+          :error -> :error
+        end
+      end
+
+    assert Enum.count(answers, &(&1 == :error)) > 10_000
   end
 
   test "kept: all, or the first and the last half" do

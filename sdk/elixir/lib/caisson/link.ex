@@ -7,17 +7,21 @@ defmodule Caisson.Link do
   # Calls of any number of processes are bounded twice: a few are under way, so many may wait. A
   # caller that is gone, or whose time is over, has his call cancelled; what is answered later finds
   # nobody. What comes from the other side is data of bounded size: windows hold a fast command back
-  # until what it wrote was taken.
+  # until what it wrote was taken. A frame that is malformed, out of turn, or more than was asked for
+  # ends the sandbox, as in the other packages.
 
   use GenServer, restart: :temporary
 
-  alias Caisson.{Error, Keep, Program, Term}
+  alias Caisson.{Error, Frames, Keep, Program, Term}
 
   @protocol 1
   @under_way 24
   @waiting 10_000
   @piece 65_536
   @window 262_144
+  @grant_max 16_777_216
+  # Violations of one call that are told as they come; the account has them all.
+  @facts 1024
   @call_bytes 5 * 1024 * 1024 - 4096
   @keep_bytes 1_048_576
   @close_ms 20_000
@@ -33,6 +37,7 @@ defmodule Caisson.Link do
     :info,
     :lost,
     last_ref: 0,
+    frames: %Frames{},
     calls: %{},
     callers: %{},
     waiting: {[], []},
@@ -149,7 +154,7 @@ defmodule Caisson.Link do
   @impl true
   def handle_cast({:ack, ref, size}, link) do
     case link.calls do
-      %{^ref => _} -> {:noreply, send_frame(link, {:window, ref, size})}
+      %{^ref => call} -> {:noreply, grant(link, call, size)}
       _ -> {:noreply, link}
     end
   end
@@ -163,11 +168,11 @@ defmodule Caisson.Link do
 
   @impl true
   def handle_info({port, {:data, bytes}}, %{port: port} = link) do
-    case Term.decode(bytes) do
-      {:ok, frame} when is_tuple(frame) ->
-        {:noreply, handle_frame(frame, link)}
+    case Frames.push(link.frames, bytes) do
+      {:ok, whole, frames} ->
+        {:noreply, Enum.reduce(whole, %{link | frames: frames}, &receive_frame/2)}
 
-      _ ->
+      :error ->
         {:noreply, nonsense(link)}
     end
   end
@@ -206,7 +211,7 @@ defmodule Caisson.Link do
 
   defp spawn_port(options) do
     port_options =
-      [:binary, :exit_status, :use_stdio, :hide, packet: 4, args: ["port"]] ++
+      [:binary, :exit_status, :use_stdio, :hide, :stream, args: ["port"]] ++
         [env: options[:env] || []] ++ if(options[:cd], do: [cd: options[:cd]], else: [])
 
     {:ok, Port.open({:spawn_executable, options[:program]}, port_options)}
@@ -243,6 +248,8 @@ defmodule Caisson.Link do
       stderr: Keep.new(keep),
       input: opts[:input],
       input_window: @window,
+      output_window: @window,
+      facts: 0,
       is_sent: false,
       is_over: false
     }
@@ -352,18 +359,57 @@ defmodule Caisson.Link do
         send_waiting(link)
 
       _ ->
-        link
+        if link.lost, do: link, else: :error
     end
   end
 
   # ---- frames --------------------------------------------------------------------------------
 
-  defp handle_frame({:data, ref, stream, bytes}, link) do
-    case link.calls do
-      %{^ref => %{is_over: true}} -> send_frame(link, {:window, ref, byte_size(bytes)})
-      %{^ref => call} -> take_output(link, call, stream, bytes)
-      _ -> link
+  defp receive_frame(bytes, link) do
+    with {:ok, frame} <- Term.decode(bytes), %{} = link <- take_frame(frame, link) do
+      link
+    else
+      _ -> nonsense(link)
     end
+  end
+
+  # Checked before it is used: the link, or :error. After the end only the answer to `close` counts.
+
+  defp take_frame({:reply, ref, map} = frame, link) when is_integer(ref) and is_map(map),
+    do: handle_frame(frame, link)
+
+  defp take_frame({:failed, ref, reason, detail} = frame, link)
+       when is_integer(ref) and (is_atom(reason) or is_binary(reason)) and is_binary(detail),
+       do: handle_frame(frame, link)
+
+  defp take_frame({:bye, map} = frame, link) when is_map(map), do: handle_frame(frame, link)
+  defp take_frame(_, %{opening: opening}) when opening != nil, do: :error
+  defp take_frame(_, %{lost: %Error{}} = link), do: link
+
+  defp take_frame({:data, ref, stream, bytes} = frame, link)
+       when stream in [:stdout, :stderr, :tty] and byte_size(bytes) in 1..@piece do
+    case link.calls do
+      %{^ref => %{output_window: room, is_sent: true}} when byte_size(bytes) <= room ->
+        handle_frame(frame, link)
+
+      _ ->
+        :error
+    end
+  end
+
+  defp take_frame({:window, ref, size} = frame, link)
+       when is_integer(ref) and size in 0..@grant_max,
+       do: handle_frame(frame, link)
+
+  defp take_frame({:fact, map} = frame, link) when is_map(map), do: handle_frame(frame, link)
+  defp take_frame(_, _link), do: :error
+
+  defp handle_frame({:data, ref, stream, bytes}, link) do
+    call = Map.update!(link.calls[ref], :output_window, &(&1 - byte_size(bytes)))
+
+    if call.is_over,
+      do: grant(link, call, byte_size(bytes)),
+      else: take_output(link, call, stream, bytes)
   end
 
   defp handle_frame({:reply, 1, map}, %{opening: {from, timer}} = link) do
@@ -399,41 +445,54 @@ defmodule Caisson.Link do
 
   defp handle_frame({:window, ref, size}, link) do
     case link.calls do
-      %{^ref => call} -> pump(link, %{call | input_window: call.input_window + size})
-      _ -> link
+      %{^ref => call} ->
+        pump(link, %{call | input_window: min(call.input_window + size, @window)})
+
+      _ ->
+        link
     end
   end
 
   defp handle_frame({:fact, %{ref: ref} = fact}, link) do
     case link.calls do
-      %{^ref => %{kind: :stream, is_over: false} = call} ->
+      %{^ref => %{kind: :stream, is_over: false, facts: count} = call} when count < @facts ->
         send(call.pid, {call.tag, {:violation, Map.delete(fact, :ref)}})
+        put_call(link, %{call | facts: count + 1})
 
       _ ->
-        :ok
+        link
     end
-
-    link
   end
 
   defp handle_frame({:bye, map}, link) do
-    reason = map[:reason] || "lost"
-    text = map[:text] || "the sandbox ended: #{reason}"
-    lose(link, Error.new(map[:stage] || "sandbox", :lost, text, %{reason: reason}))
+    reason = text_of(map[:reason], "lost")
+    text = text_of(map[:text], "the sandbox ended: #{reason}")
+    lose(link, Error.new(text_of(map[:stage], "sandbox"), :lost, text, %{reason: reason}))
   end
 
   defp handle_frame(_, link), do: link
 
+  defp text_of(text, _otherwise) when is_binary(text) and text != "", do: text
+  defp text_of(word, _otherwise) when is_atom(word) and word != nil, do: Atom.to_string(word)
+  defp text_of(_, otherwise), do: otherwise
+
+  # More output may come.
+  defp grant(link, call, size) do
+    link
+    |> put_call(%{call | output_window: call.output_window + size})
+    |> send_frame({:window, call.ref, size})
+  end
+
   defp take_output(link, %{kind: :stream} = call, stream, bytes) do
     send(call.pid, {call.tag, {:data, stream, bytes}})
-    link
+    put_call(link, call)
   end
 
   defp take_output(link, call, stream, bytes) do
     call = %{call | output: Keep.add(call.output, bytes)}
     name = if stream == :stderr, do: :stderr, else: :stdout
     call = Map.update!(call, name, &Keep.add(&1, bytes))
-    link |> put_call(call) |> send_frame({:window, call.ref, byte_size(bytes)})
+    grant(link, call, byte_size(bytes))
   end
 
   defp output_of(call) do
@@ -462,7 +521,7 @@ defmodule Caisson.Link do
   defp send_frame(%{port: nil} = link, _frame), do: link
 
   defp send_frame(link, frame) do
-    Port.command(link.port, :erlang.term_to_binary(frame, minor_version: 2))
+    Port.command(link.port, Frames.frame(frame))
     link
   rescue
     # It has ended; a message says so.
@@ -482,18 +541,34 @@ defmodule Caisson.Link do
     lose(link, Error.new("open", :lost, message))
   end
 
+  # The port is closed, and caisson leaves nothing of the sandbox then.
   defp nonsense(link) do
-    error = Error.new("wire", :lost, "#{link.program} said something that is no frame")
+    error =
+      Error.new(
+        "wire",
+        :lost,
+        "#{link.program} broke the protocol: what it said is no frame, or out of turn"
+      )
+
+    close_port(link.port)
+    link = lose(link, error)
 
     case link.opening do
       {from, timer} ->
         Process.cancel_timer(timer)
         GenServer.reply(from, {:error, error})
-        lose(%{link | opening: nil}, error)
+        %{link | opening: nil}
 
       nil ->
-        lose(link, error)
+        link
     end
+  end
+
+  defp close_port(port) do
+    Port.close(port)
+  rescue
+    # It has ended; a message says so.
+    ArgumentError -> true
   end
 
   # Who waits is told; who asks later too.

@@ -4,6 +4,7 @@ defmodule Caisson.Term do
   # do not exist; here an atom is one of the protocol's words or a text, whatever else this VM knows.
 
   @depth 64
+  @parts 262_144
 
   @words ~w(
     reply failed data window fact bye ready stdout stderr tty
@@ -40,10 +41,10 @@ defmodule Caisson.Term do
   @doc "The atom of a word of the protocol; another word stays a text."
   def word(text), do: Map.get(@atoms, text, text)
 
-  @doc "Nothing is made of bytes that are no plain data: `:error`."
+  @doc "Nothing is made of bytes that are no plain data, or of more than #{@parts} parts: `:error`."
   @spec decode(binary) :: {:ok, term} | :error
   def decode(<<131, rest::binary>>) do
-    {term, ""} = take(rest, @depth)
+    {term, "", _} = take(rest, @depth, @parts)
     {:ok, term}
   rescue
     _ in [MatchError, FunctionClauseError, ArgumentError] -> :error
@@ -51,45 +52,62 @@ defmodule Caisson.Term do
 
   def decode(_), do: :error
 
+  # The rest of the bytes, how deep it may still go, how many parts it may still have. One that begins counts.
   # data of whole frames is by far the most: binaries are parts of the frame, not copies.
-  defp take(<<109, size::32, bytes::binary-size(size), rest::binary>>, _), do: {bytes, rest}
-  defp take(<<97, number, rest::binary>>, _), do: {number, rest}
-  defp take(<<98, number::signed-32, rest::binary>>, _), do: {number, rest}
-  defp take(<<119, n, text::binary-size(n), rest::binary>>, _), do: {atom(text), rest}
-  defp take(<<118, n::16, text::binary-size(n), rest::binary>>, _), do: {atom(text), rest}
-  defp take(<<115, n, text::binary-size(n), rest::binary>>, _), do: {atom(text), rest}
-  defp take(<<100, n::16, text::binary-size(n), rest::binary>>, _), do: {atom(text), rest}
-  defp take(<<70, number::float-64, rest::binary>>, _), do: {number, rest}
-  defp take(<<106, rest::binary>>, _), do: {[], rest}
+  defp take(<<109, size::32, bytes::binary-size(size), rest::binary>>, _, left) when left > 0,
+    do: {bytes, rest, left - 1}
 
-  defp take(<<110, n, sign, bytes::binary-size(n), rest::binary>>, _) do
+  defp take(<<97, number, rest::binary>>, _, left) when left > 0, do: {number, rest, left - 1}
+
+  defp take(<<98, number::signed-32, rest::binary>>, _, left) when left > 0,
+    do: {number, rest, left - 1}
+
+  defp take(<<tag, n, text::binary-size(n), rest::binary>>, _, left)
+       when tag in [119, 115] and left > 0,
+       do: {atom(text), rest, left - 1}
+
+  defp take(<<tag, n::16, text::binary-size(n), rest::binary>>, _, left)
+       when tag in [118, 100] and left > 0,
+       do: {atom(text), rest, left - 1}
+
+  defp take(<<70, number::float-64, rest::binary>>, _, left) when left > 0,
+    do: {number, rest, left - 1}
+
+  defp take(<<106, rest::binary>>, _, left) when left > 0, do: {[], rest, left - 1}
+
+  defp take(<<110, n, sign, bytes::binary-size(n), rest::binary>>, _, left)
+       when sign < 2 and left > 0 do
     number = :binary.decode_unsigned(bytes, :little)
-    {if(sign == 0, do: number, else: -number), rest}
+    {if(sign == 0, do: number, else: -number), rest, left - 1}
   end
 
-  defp take(<<104, n, rest::binary>>, depth) when depth > 0 do
-    {items, rest} = many(rest, n, depth - 1, [])
-    {List.to_tuple(items), rest}
+  defp take(<<104, n, rest::binary>>, depth, left) when depth > 0 and left > n do
+    {items, rest, left} = many(rest, n, depth - 1, left - 1, [])
+    {List.to_tuple(items), rest, left}
   end
 
-  defp take(<<107, n::16, bytes::binary-size(n), rest::binary>>, _),
-    do: {:binary.bin_to_list(bytes), rest}
+  # A list of small numbers: each is a part.
+  defp take(<<107, n::16, bytes::binary-size(n), rest::binary>>, _, left) when left > n,
+    do: {:binary.bin_to_list(bytes), rest, left - 1 - n}
 
-  defp take(<<108, n::32, rest::binary>>, depth) when depth > 0 do
-    {items, <<106, rest::binary>>} = many(rest, n, depth - 1, [])
-    {items, rest}
+  defp take(<<108, n::32, rest::binary>>, depth, left) when depth > 0 and left > n do
+    {items, <<106, rest::binary>>, left} = many(rest, n, depth - 1, left - 1, [])
+    {items, rest, left}
   end
 
-  defp take(<<116, n::32, rest::binary>>, depth) when depth > 0 do
-    {items, rest} = many(rest, 2 * n, depth - 1, [])
-    {items |> Enum.chunk_every(2) |> Map.new(fn [key, value] -> {key, value} end), rest}
+  defp take(<<116, n::32, rest::binary>>, depth, left) when depth > 0 and left > 2 * n do
+    {items, rest, left} = many(rest, 2 * n, depth - 1, left - 1, [])
+    map = items |> Enum.chunk_every(2) |> Map.new(fn [key, value] -> {key, value} end)
+    # No key twice.
+    ^n = map_size(map)
+    {map, rest, left}
   end
 
-  defp many(rest, 0, _depth, items), do: {Enum.reverse(items), rest}
+  defp many(rest, 0, _depth, left, items), do: {Enum.reverse(items), rest, left}
 
-  defp many(rest, n, depth, items) do
-    {item, rest} = take(rest, depth)
-    many(rest, n - 1, depth, [item | items])
+  defp many(rest, n, depth, left, items) do
+    {item, rest, left} = take(rest, depth, left)
+    many(rest, n - 1, depth, left, [item | items])
   end
 
   defp atom("true"), do: true
