@@ -95,7 +95,9 @@ enum csn_code {
 	CSN_INVALID_PATTERN = 67,  /* no pattern of csn_glob() */
 	CSN_TIER_UNAVAILABLE = 70, /* no wall here is as strong as was asked for */
 	CSN_STRICT_UNAVAILABLE = 71,
-	CSN_STRICT_REQUIRED = 72 /* the policy demands a strict wall, and there is none */
+	CSN_STRICT_REQUIRED = 72,   /* the policy demands a strict wall, and there is none */
+	CSN_APPROVAL_REQUIRED = 73, /* a person has to say yes first; 74: he said no */
+	CSN_APPROVAL_DENIED = 74
 };
 
 /* The caller's; never allocates. */
@@ -105,12 +107,11 @@ typedef struct csn_failure {
 	char text[476]; /* one sentence: the cause and, where there is one, a way out */
 } csn_error;
 
-/* "enoent", "lost", "TierUnavailable": the name in results and frames. Static text, never NULL;
- * either sign. */
+/* "enoent", "lost", "TierUnavailable", as in results and frames; of either sign. Never NULL. */
 CSN_API const char *csn_code_name(int code);
 
-/* Of a csn_open() that failed: does the policy (CSN_EPERM or CSN_EACCES of stage "policy") or this
- * machine (CSN_TIER_UNAVAILABLE, CSN_STRICT_…) not permit it? Else it was wrong, or it failed. */
+/* Of a csn_open() that failed: is it not permitted by the policy (CSN_EPERM, CSN_EACCES of stage
+ * "policy"), by what this machine has or by a person (codes from 70)? Else it was wrong. */
 CSN_API bool csn_is_refusal(const csn_error *error);
 
 /* "0.1.0". Static text. */

@@ -39,7 +39,9 @@ static const struct {
 				"Sandboxed code asked for something by name: `gate`, redacted "
 				"arguments, `is_error`.",
 				false },
-	[EVENT_APPROVED] = { "Approved", "A person allowed or refused the run: who, when, what.",
+	[EVENT_APPROVED] = { "Approved",
+			     "A person said yes to this start, and the yes is used up: `id`, "
+			     "`digest` of the terms, `asked` and `answered` (uid, time, how).",
 			     false },
 	[EVENT_VIOLATION] = { "Violation",
 			      "The sandbox attempted what the plan does not permit: the violation "

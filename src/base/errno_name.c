@@ -72,9 +72,11 @@ int errno_number(const char *name)
 	return 0;
 }
 
-/* What a caller tells apart beyond errno: why there is no wall. */
+/* What a caller tells apart beyond errno: why there is no wall, or nothing was started behind it.
+ */
 static const char *const own_names[] = { "TierUnavailable", "StrictModeUnavailable",
-					 "StrictModeRequired" };
+					 "StrictModeRequired", "ApprovalRequired",
+					 "ApprovalDenied" };
 
 const char *error_name(const struct csn_error *err)
 {

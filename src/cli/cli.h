@@ -66,7 +66,7 @@ struct cli_options {
 	const char *text; /* run -c TEXT */
 	bool effective;   /* policy show */
 	bool force;       /* policy init, runs commit */
-	bool yes;         /* policy trust */
+	bool yes;         /* policy trust, approve */
 	bool dry_run;     /* runs commit, runs gc */
 	bool names_only;  /* runs diff */
 	bool man;         /* help */
@@ -106,6 +106,11 @@ struct cli_options {
 	const char *max_rate;
 	const char *max_age;
 	const char *max_size;
+	const char *approval; /* run, up */
+	const char *wait_approval;
+	bool list; /* approve */
+	bool deny;
+	const char *good_for;
 	const char *tools; /* mcp */
 	bool allow_commit; /* mcp */
 };
@@ -156,7 +161,8 @@ enum cli_set {
 	CLI_RECORD_FLAGS = 1 << 2,
 	CLI_OUTPUT_FLAGS = 1 << 3,
 	CLI_PROJECT_FLAGS = 1 << 4, /* --policy alone */
-	CLI_SETS = 5,
+	CLI_APPROVAL_FLAGS = 1 << 5,
+	CLI_SETS = 6,
 };
 
 struct cli_command {
@@ -269,6 +275,7 @@ int cli_runs_commit(struct cli *cli);
 int cli_runs_rm(struct cli *cli);
 int cli_runs_gc(struct cli *cli);
 int cli_why(struct cli *cli);
+int cli_approve(struct cli *cli);
 int cli_version(struct cli *cli);
 int cli_help(struct cli *cli);
 int cli_completion(struct cli *cli);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "cli/approve.h"
 #include "cli/cli.h"
 
 #define TO(field) offsetof(struct cli_options, field)
@@ -211,7 +212,8 @@ const struct cli_command cli_commands[] = {
 		  "137: a limit "
 		  "ended it. 128+N: signal N.",
 	  .flags = run_flags,
-	  .sets = CLI_SANDBOX_FLAGS | CLI_STREAM_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .sets = CLI_SANDBOX_FLAGS | CLI_STREAM_FLAGS | CLI_APPROVAL_FLAGS | CLI_RECORD_FLAGS |
+		  CLI_OUTPUT_FLAGS,
 	  .takes_argv = true,
 	  .starts_sandbox = true,
 	  .max_args = -1,
@@ -224,7 +226,7 @@ const struct cli_command cli_commands[] = {
 		  "those. The sandbox ends by `caisson down "
 		  "NAME`, after half an hour without a call (limits.idle), or with its wall.",
 	  .flags = up_flags,
-	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .sets = CLI_SANDBOX_FLAGS | CLI_APPROVAL_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
 	  .starts_sandbox = true,
 	  .max_args = 1,
 	  .run = cli_up },
@@ -602,6 +604,14 @@ const struct cli_command cli_commands[] = {
 	  .max_args = 1,
 	  .offers = { OFFER_FILE },
 	  .run = cli_policy_trust },
+	{ .name = "approve",
+	  .usage = "ID | --list",
+	  .summary = "answer a start that waits for a person's yes",
+	  .text = approve_text,
+	  .flags = approve_flags,
+	  .sets = CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .max_args = 1,
+	  .run = cli_approve },
 	{ .name = "runs ls",
 	  .usage = "",
 	  .summary = "the recorded runs, newest first",

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "cli/approve.h"
 #include "cli/cli.h"
 #include "cli/out.h"
 #include "cli/project.h"
@@ -114,16 +115,19 @@ static int execute(const struct cli *cli, const struct plan *plan, const char *c
 		.hidden_place = policy->project.place,
 		.tags = cli->options.tags.items,
 	};
+	_cleanup_approval_ struct approval approval = { 0 };
 	struct run_outcome outcome;
 	struct tty tty = { .fd = -1 };
 	int r = open_stdin(&cli->options, &setup.stdin_fd, err);
 
+	if (tty_is_wanted(&cli->options))
+		setup.tty_fd = STDIN_FILENO;
+	if (r == 0)
+		r = approve_start(&cli->options, policy, &setup, &approval, err);
 	if (r < 0)
 		return r;
-	if (tty_is_wanted(&cli->options)) {
-		setup.tty_fd = STDIN_FILENO;
-		tty_enter(&tty, STDIN_FILENO);
-	}
+	if (setup.tty_fd >= 0)
+		tty_enter(&tty, setup.tty_fd);
 	r = run_execute(&setup, &outcome);
 	tty_leave(&tty);
 	if (r < 0)

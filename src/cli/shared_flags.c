@@ -86,7 +86,17 @@ static const struct cli_flag project_flags[] = {
 	{ NULL },
 };
 
+/* Of commands that can ask a person before they start. */
+static const struct cli_flag approval_flags[] = {
+	{ "approval", 0, "ID", "use this approval and no other; without it any that fits", CLI_TEXT,
+	  TO(approval) },
+	{ "wait-approval", 0, "TIME",
+	  "where a yes is needed, wait so long for it, as 10m; the id is said on stderr", CLI_TEXT,
+	  TO(wait_approval) },
+	{ NULL },
+};
+
 /* In the order of enum cli_set's bits. */
 const struct cli_flag *const cli_shared_flags[CLI_SETS] = { sandbox_flags, stream_flags,
-							    record_flags, output_flags,
-							    project_flags };
+							    record_flags,  output_flags,
+							    project_flags, approval_flags };

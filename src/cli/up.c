@@ -25,6 +25,7 @@
 #include "base/place.h"
 #include "base/pool.h"
 #include "base/str.h"
+#include "cli/approve.h"
 #include "cli/cli.h"
 #include "cli/out.h"
 #include "cli/project.h"
@@ -98,6 +99,7 @@ void up_setup(struct up *up, const struct up_wish *wish, struct stay_setup *ret_
 			 .sandbox = up->name,
 			 .tags = wish->options->tags.items,
 			 .layer_from = up->layer_from,
+			 .approval = up->approval,
 			 .wall_fd = up->wall },
 		.listen_fd = up->listener,
 		.owner_fd = up->owner,
@@ -244,6 +246,23 @@ static int lend_wall(const struct cli_options *options, struct plan *plan, struc
 	return 0;
 }
 
+/* Asked for by who starts it: the monitor, once on its own, has nobody to ask. */
+static int start_approved(struct up *up, const struct up_wish *wish, start_fn start_it,
+			  struct csn_error *err)
+{
+	_cleanup_approval_ struct approval approval = { 0 };
+	struct stay_setup setup;
+	int r;
+
+	up_setup(up, wish, &setup);
+	r = approve_start(wish->options, wish->policy, &setup.run, &approval, err);
+	up->approval = setup.run.approval;
+	if (r >= 0)
+		r = start_it(up, wish->plan, wish->policy, wish->options, err);
+	up->approval = NULL;
+	return r;
+}
+
 static int open_up(struct cli *cli, struct up *up, start_fn start_it, struct csn_error *err)
 {
 	struct cli_policy policy;
@@ -261,7 +280,9 @@ static int open_up(struct cli *cli, struct up *up, start_fn start_it, struct csn
 			r = cli_check_within(cli->options.within, &policy, &plan, err);
 		if (r >= 0)
 			r = up->wall ? lend_wall(&cli->options, &plan, err) : 0;
-		r = r < 0 ? r : start_it(up, &plan, &policy, &cli->options, err);
+		if (r >= 0)
+			r = start_approved(up, &(struct up_wish){ &plan, &policy, &cli->options },
+					   start_it, err);
 		plan_done(&plan);
 	}
 	cli_policy_done(&policy);

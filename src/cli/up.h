@@ -12,11 +12,12 @@ struct up {
 	int place;
 	int lock;
 	int listener;
-	int owner;                    /* a stream whose end is the sandbox's, -1 */
-	const struct stay_port *port; /* how the owner speaks; NULL: as libcaisson */
-	int wall;                     /* a stream on which the owner is the wall too; 0: none */
-	int told;                     /* where the parent waits for a struct csn_error, -1 */
-	const char *layer_from;       /* see monitor/run.h; NULL */
+	int owner;                       /* a stream whose end is the sandbox's, -1 */
+	const struct stay_port *port;    /* how the owner speaks; NULL: as libcaisson */
+	int wall;                        /* a stream on which the owner is the wall too; 0: none */
+	int told;                        /* where the parent waits for a struct csn_error, -1 */
+	const char *layer_from;          /* see monitor/run.h; NULL */
+	const struct approval *approval; /* the same */
 	/* Is told first: code 0, or why there is no sandbox. NULL: nobody else. */
 	void (*answer)(struct up *up, const struct csn_error *err);
 	struct csn_error error; /* why there is no sandbox, code 0: there is one */

@@ -75,6 +75,8 @@ static const struct {
 	{ CSN_TIER_UNAVAILABLE, "TierUnavailable" },
 	{ CSN_STRICT_UNAVAILABLE, "StrictModeUnavailable" },
 	{ CSN_STRICT_REQUIRED, "StrictModeRequired" },
+	{ CSN_APPROVAL_REQUIRED, "ApprovalRequired" },
+	{ CSN_APPROVAL_DENIED, "ApprovalDenied" },
 };
 
 CSN_API const char *csn_code_name(int code)
@@ -98,6 +100,8 @@ CSN_API bool csn_is_refusal(const csn_error *error)
 	case CSN_TIER_UNAVAILABLE:
 	case CSN_STRICT_UNAVAILABLE:
 	case CSN_STRICT_REQUIRED:
+	case CSN_APPROVAL_REQUIRED:
+	case CSN_APPROVAL_DENIED:
 		return true;
 	case CSN_EPERM:
 	case CSN_EACCES:

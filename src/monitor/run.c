@@ -28,6 +28,7 @@
 #include "base/place.h"
 #include "base/str.h"
 #include "monitor/agent_file.h"
+#include "monitor/approval.h"
 #include "monitor/env.h"
 #include "monitor/git_user.h"
 #include "monitor/hide.h"
@@ -367,15 +368,43 @@ static int know_secrets(struct run *run)
 	return r < 0 ? csn_fail(&run->error, r, "start", "out of memory") : 0;
 }
 
+/* Whoever forgot to ask is refused here; and so is a yes to another wall than the one there is. */
+static int check_approval(struct run *run)
+{
+	const struct approval *approval = run->setup->approval;
+	const char *wall = "";
+
+	if (!run->plan->needs_approval)
+		return 0;
+	if (!approval || approval->state != APPROVAL_GIVEN)
+		return csn_fail(&run->error, -EPERM, "approval",
+				"ApprovalRequired: the policy or the tier asks for a person's yes "
+				"before this starts, and this way of starting cannot ask for one: "
+				"use caisson run or up");
+	json_unpack(approval->terms, "{s:s}", "backend", &wall);
+	if (!str_is(wall, run->backend->name))
+		return csn_fail(&run->error, -EPERM, "approval",
+				"ApprovalRequired: the yes was to the wall %s, and here is %s now: "
+				"ask again",
+				wall, run->backend->name);
+	return 0;
+}
+
+static int choose(struct run *run)
+{
+	int r = backend_choose(run->plan, &run->backend, &run->report, &run->error);
+
+	if (r < 0)
+		run_note_strict(run);
+	return r < 0 ? r : check_approval(run);
+}
+
 static int prepare(struct run *run)
 {
 	int r = know_secrets(run); /* a refused run has a result too */
 
-	if (r >= 0) {
-		r = backend_choose(run->plan, &run->backend, &run->report, &run->error);
-		if (r < 0)
-			run_note_strict(run);
-	}
+	if (r >= 0)
+		r = choose(run);
 	if (r >= 0)
 		r = take_signals(run);
 	if (r >= 0 && !run->backend->has_view)
@@ -628,7 +657,7 @@ static int await_wall(struct run *run)
 int run_prepare_ahead(struct run *run)
 {
 	const struct cgroup_probe *probe;
-	int r = backend_choose(run->plan, &run->backend, &run->report, &run->error);
+	int r = choose(run);
 
 	if (r >= 0 && !run->backend->bind)
 		r = csn_fail(&run->error, -ENOTSUP, "pool",
@@ -690,6 +719,8 @@ int run_begin_ahead(struct run *run, const struct run_setup *setup)
 	struct backend_start how;
 	int r = adopt_setup(run, setup);
 
+	if (r >= 0)
+		r = check_approval(run);
 	if (r >= 0)
 		r = know_secrets(run);
 	if (r >= 0)

@@ -15,6 +15,8 @@
 #include "base/error.h"
 #include "plan/plan.h"
 
+struct approval;
+
 struct run_setup {
 	const struct plan *plan;
 	const char *const *argv;       /* NULL-terminated; NULL with `text` */
@@ -34,6 +36,8 @@ struct run_setup {
 	int wall_fd; /* the caller's own wall: a stream that becomes the run's; 0: none */
 	const char *layer_from; /* absolute: copy_fork()'s folder, which is moved into the record
 				   and begins the copy-on-write workspace; NULL: nothing changed */
+	const struct approval *approval; /* used up for this start; NULL: none, and a plan that
+					    needs one is refused */
 };
 
 struct run_outcome {

@@ -10,6 +10,7 @@
 #include "base/errno_name.h"
 #include "base/str.h"
 #include "launch/launch.h"
+#include "monitor/approval.h"
 #include "monitor/run_private.h"
 #include "os/landlock.h"
 
@@ -200,6 +201,9 @@ json_t *run_result(struct run *run)
 	json_object_set_new(result, "toolchains", texts(run->toolchains));
 	json_object_set_new(result, "network", json_string(plan_network_name(plan->network)));
 	json_object_set_new(result, "policy", policy_json(plan));
+	json_object_set_new(result, "approval",
+			    run->setup->approval ? approval_json(run->setup->approval)
+						 : json_null());
 	json_object_set_new(result, "env_passed", texts(run->passed));
 	json_object_set_new(result, "host", host_json());
 	json_object_set_new(result, "timings", timings_json(run));
@@ -258,6 +262,8 @@ void run_log_start(struct run *run)
 			    run->backend ? run->backend->name : "none", "command",
 			    command_json(run->setup), "limits", limits_json(run), "policy_sha256",
 			    text_or_null(run->plan->policy_sha256)));
+	if (run->setup->approval)
+		chain_add(&run->record.chain, EVENT_APPROVED, approval_json(run->setup->approval));
 }
 
 static void log_step(struct run *run, const struct launch_step *step)

@@ -356,6 +356,7 @@ const char *stay_differs(const struct stay *stay, const struct stay_setup *setup
 	} questions[] = {
 		{ "policy file", str_is(a->policy_sha256, b->policy_sha256) },
 		{ "tier", a->tier == b->tier },
+		{ "approval, which a prepared sandbox cannot have", !b->needs_approval },
 		{ "workspace.mode", b->workspace.access != ACCESS_COW },
 		{ "wall", str_is(a->backend, b->backend) &&
 				  !(b->required & ~(a->required | stay->run.report.enforces)) },

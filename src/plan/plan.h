@@ -205,8 +205,9 @@ const char *plan_feature_name(unsigned bit); /* by bit number, 0 .. FEATURE_COUN
 /* The bits of a NULL-terminated list of such names; an unknown one has none. */
 uint64_t plan_features(const char *const *names);
 /*
- * Case-insensitive, with the aliases Auto, Assisted, HumanApprove (assisted) and ManualOnly
- * (strict); *ret_approval (may be NULL) says whether the name asks for approval: the last two.
+ * Case-insensitive, with the aliases Auto, Assisted, HumanApprove or human-approve (assisted)
+ * and ManualOnly or manual-only (strict); *ret_approval (may be NULL) says whether the name asks
+ * for approval: the last four.
  */
 int plan_tier_parse(const char *name, enum plan_tier *ret_tier, bool *ret_approval);
 int plan_access_parse(const char *name, enum plan_access *ret_access);

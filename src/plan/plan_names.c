@@ -28,7 +28,9 @@ static const struct alias {
 	bool approval;
 } aliases[] = {
 	{ "HumanApprove", TIER_ASSISTED, true },
+	{ "human-approve", TIER_ASSISTED, true },
 	{ "ManualOnly", TIER_STRICT, true },
+	{ "manual-only", TIER_STRICT, true },
 };
 
 const char *plan_tier_name(enum plan_tier tier)

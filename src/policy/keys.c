@@ -40,7 +40,7 @@ const struct key policy_keys[KEY_COUNT] = {
 		       "The weakest wall that will do. Planned: virtual, assisted, strict.",
 		       KIND_TIER, WIDER_LESS, AT(tier) },
 	[KEY_APPROVAL] = { "approval", "none or required",
-			   "Does a person have to say yes first? Planned: required.", KIND_CHOICE,
+			   "Does a person have to say yes first, to each start?", KIND_CHOICE,
 			   WIDER_LESS, AT(needs_approval), .choices = approvals },
 	[KEY_BACKEND] = { "backend",
 			  "any, local, virtual, landlock, process, docker, podman, oci, gvisor, "

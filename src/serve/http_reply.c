@@ -182,6 +182,8 @@ static const struct {
 	{ "TierUnavailable", 422 },
 	{ "StrictModeUnavailable", 422 },
 	{ "StrictModeRequired", 422 },
+	{ "ApprovalRequired", 403 },
+	{ "ApprovalDenied", 403 },
 };
 
 static unsigned status_of(const char *code)

@@ -142,7 +142,8 @@ TIERS = {"local", "virtual", "auto", "balanced", "assisted", "strict"}
 LIMITS = {"command=", "budget=", "startup=", "idle=", "cpus=", "memory=", "processes=", "output=", "open_files=", "scratch="}
 WORDS = [
     ("", {"run", "why", "doctor", "policy", "runs", "version", "help", "completion", "up", "exec", "read", "write", "edit", "glob", "cp", "shell",
-          "grep", "logs", "wait", "kill", "diff", "commit", "snapshot", "fork", "ps", "stats", "mount", "pool", "gc", "down", "monitor", "port", "mcp", "serve"}),
+          "grep", "logs", "wait", "kill", "diff", "commit", "snapshot", "fork", "ps", "stats", "mount", "pool", "gc", "down", "monitor", "port", "mcp", "serve",
+          "approve"}),
     ("policy ", {"init", "set", "check", "show", "explain", "trust"}),
     ("runs ", {"ls", "show", "verify", "diff", "commit", "rm", "gc"}),
     ("run --tier ", TIERS),

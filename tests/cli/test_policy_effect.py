@@ -13,7 +13,7 @@ def keys_without_effect(run):
 
 
 @pytest.mark.parametrize("text, word", [
-    ("approval: required", "approval"), ("tier: HumanApprove", ""), ("tier: ManualOnly", ""), ("tier: strict", "StrictModeRequired"),
+    ("approval: required", "ApprovalRequired"), ("tier: HumanApprove", ""), ("tier: ManualOnly", ""), ("tier: strict", "StrictModeRequired"),
     ("tier: assisted", "TierUnavailable"), ("gates: [ask]", "gates"), ("network: {mode: engine}", "engine"),
     ("network: {mode: allow, allow: [example.org]}", "proxy"), ("backend: docker", "docker"),
     ("strict_when: [{command: 'touch *'}]", "StrictModeRequired"),

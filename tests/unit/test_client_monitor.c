@@ -643,7 +643,7 @@ static void test_codes(void)
 		CHECK((int)code_of_name(name) == code);
 		named++;
 	}
-	CHECK(named == 43 + 11);
+	CHECK(named == 43 + 13);
 	CHECK(code_of_name("eworld") == CSN_EIO);
 	reasons();
 	for (int error = 1; error < 134; error++)

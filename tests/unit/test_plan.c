@@ -77,7 +77,9 @@ static void test_names(void)
 		{ "Virtual", TIER_VIRTUAL, false },
 		{ "", TIER_COUNT, false },
 		{ "strict ", TIER_COUNT, false },
-		{ "Human-Approve", TIER_COUNT, false },
+		{ "Human-Approve", TIER_ASSISTED, true },
+		{ "manual-only", TIER_STRICT, true },
+		{ "human_approve", TIER_COUNT, false },
 	};
 	enum plan_access access;
 	enum plan_network network;

@@ -91,7 +91,8 @@ export class Lost extends CaissonError {
 
 /**
  * The policy, or what this machine has, does not permit such a sandbox; nothing weaker is taken instead (`eperm` of
- * stage `policy`, `TierUnavailable`, `StrictModeUnavailable`, `StrictModeRequired`).
+ * stage `policy`, `TierUnavailable`, `StrictModeUnavailable`, `StrictModeRequired`,
+ * `ApprovalRequired`, `ApprovalDenied`).
  */
 export class PolicyRefused extends CaissonError {
   override name = "PolicyRefused";
@@ -144,6 +145,8 @@ const classes: ReadonlyMap<string, ErrorClass> = new Map<string, ErrorClass>([
   ["TierUnavailable", PolicyRefused],
   ["StrictModeUnavailable", PolicyRefused],
   ["StrictModeRequired", PolicyRefused],
+  ["ApprovalRequired", PolicyRefused],
+  ["ApprovalDenied", PolicyRefused],
 ]);
 
 /** The error of the class that belongs to a code. */

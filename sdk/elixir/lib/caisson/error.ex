@@ -17,7 +17,13 @@ defmodule Caisson.Error do
           details: map
         }
 
-  @refusals ["TierUnavailable", "StrictModeUnavailable", "StrictModeRequired"]
+  @refusals [
+    "TierUnavailable",
+    "StrictModeUnavailable",
+    "StrictModeRequired",
+    "ApprovalRequired",
+    "ApprovalDenied"
+  ]
 
   @doc """
   Of `Caisson.Sandbox.new/1`: does the policy, or what this machine has, not permit such a sandbox? Else something was

@@ -84,8 +84,9 @@ class Lost(CaissonError):
 
 
 class PolicyRefused(CaissonError):
-    """The policy, or what this machine has, does not permit such a sandbox; nothing weaker is taken instead
-    (`eperm` of stage `policy`, `TierUnavailable`, `StrictModeUnavailable`, `StrictModeRequired`)."""
+    """The policy, what this machine has, or a person does not permit such a sandbox; nothing weaker is taken instead
+    (`eperm` of stage `policy`, `TierUnavailable`, `StrictModeUnavailable`, `StrictModeRequired`, `ApprovalRequired`,
+    `ApprovalDenied`)."""
 
 
 class NotInstalled(CaissonError):
@@ -122,6 +123,8 @@ _CLASSES: Dict[str, Type[CaissonError]] = {
     "TierUnavailable": PolicyRefused,
     "StrictModeUnavailable": PolicyRefused,
     "StrictModeRequired": PolicyRefused,
+    "ApprovalRequired": PolicyRefused,
+    "ApprovalDenied": PolicyRefused,
 }
 
 

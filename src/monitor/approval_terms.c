@@ -1,0 +1,434 @@
+/*
+ * The terms of a start. Whatever decides what runs has to be in here: what is not can be changed
+ * between the yes and the start. The plan is in twice: part by part, so that a person reads it and
+ * a difference has a name, and as a whole, so that a new key of a policy is never forgotten.
+ */
+#include "monitor/approval.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "monitor/toolchain.h"
+#include "os/sys.h"
+#include "policy/policy.h"
+
+enum {
+	PATH_ROOM = 4096,
+	FILES_MAX = 256,
+	FILE_BYTES_MAX = 64 << 20,
+	ALL_BYTES_MAX = 256 << 20,
+	PLAN_TEXT_MAX = 1 << 20,
+	ARENA_QUOTA = 1 << 20,
+};
+
+static const char stage[] = "approval";
+
+struct maker {
+	const struct run_setup *setup;
+	const struct plan *plan;
+	const struct backend *backend;
+	const uint8_t *key;
+	json_t *terms, *files;
+	uint64_t left; /* bytes of files that are still read */
+};
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* Arguments are bytes; what is no text has another type, so that no two look the same. */
+static json_t *bytes_json(const char *bytes)
+{
+	static const char digits[] = "0123456789abcdef";
+	_cleanup_buf_ struct buf hex;
+	size_t size = strlen(bytes);
+
+	buf_init(&hex, 2 * size + 1);
+	if (str_is_utf8(bytes, size))
+		return json_stringn(bytes, size);
+	for (size_t i = 0; i < size; i++) {
+		uint8_t byte = (uint8_t)bytes[i];
+
+		if (buf_add_byte(&hex, (uint8_t)digits[byte >> 4]) < 0 ||
+		    buf_add_byte(&hex, (uint8_t)digits[byte & 15]) < 0)
+			return NULL;
+	}
+	return json_pack("{s:s%}", "hex", (const char *)buf_at(&hex), buf_size(&hex));
+}
+
+static json_t *list_json(const char *const *list)
+{
+	json_t *array = json_array();
+
+	for (; list && *list; list++)
+		json_array_append_new(array, bytes_json(*list));
+	return array;
+}
+
+static json_t *bytes_or_null(const char *bytes)
+{
+	return bytes ? bytes_json(bytes) : json_null();
+}
+
+/* Under the key: a short secret cannot be found by trying, with the digest of the terms in hand. */
+static json_t *keyed_json(const struct maker *maker, const void *data, size_t size)
+{
+	const struct sha_part parts[] = { { maker->key, APPROVAL_KEY }, { data, size } };
+	char hex[SHA_HEX];
+
+	sha_parts(parts, ARRAY_SIZE(parts), hex);
+	return json_string(hex);
+}
+
+static json_t *limit_json(uint64_t value)
+{
+	return value == PLAN_UNLIMITED ? json_null() : json_integer((json_int_t)value);
+}
+
+static json_t *limits_json(const struct plan_limits *l)
+{
+	const struct {
+		const char *key;
+		uint64_t value;
+	} rows[] = {
+		{ "command_ms", l->command_ms }, { "budget_ms", l->budget_ms },
+		{ "startup_ms", l->startup_ms }, { "idle_ms", l->idle_ms },
+		{ "cpu_milli", l->cpu_milli },   { "mem_bytes", l->mem_bytes },
+		{ "processes", l->processes },   { "output_bytes", l->output_bytes },
+		{ "open_files", l->open_files }, { "scratch_bytes", l->scratch_bytes },
+	};
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		json_object_set_new(object, rows[i].key, limit_json(rows[i].value));
+	return object;
+}
+
+static json_t *lent_json(const char *host, const char *at, enum plan_access access)
+{
+	return json_pack("{s:o, s:o, s:s}", "host", bytes_json(host), "at", bytes_json(at), "mode",
+			 plan_access_name(access));
+}
+
+static json_t *workspace_json(const struct plan_workspace *workspace)
+{
+	json_t *object = workspace->host
+				 ? lent_json(workspace->host, workspace->at, workspace->access)
+				 : json_null();
+
+	if (workspace->host) {
+		json_object_set_new(object, "hide",
+				    list_json((const char *const *)workspace->hide));
+		json_object_set_new(object, "protect",
+				    list_json((const char *const *)workspace->protect));
+	}
+	return object;
+}
+
+static json_t *mounts_json(const struct plan *plan)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < plan->mount_count; i++)
+		json_array_append_new(array, lent_json(plan->mounts[i].host, plan->mounts[i].at,
+						       plan->mounts[i].access));
+	return array;
+}
+
+static void add_variable(const struct maker *maker, json_t *env, const char *item)
+{
+	size_t n = strcspn(item, "=");
+	char name[256];
+
+	snprintf(name, sizeof name, "%.*s", (int)n, item);
+	json_object_set_new(env, name, keyed_json(maker, item, strlen(item)));
+}
+
+/* What the plan passes and the caller has, and what it sets. */
+static json_t *env_json(const struct maker *maker)
+{
+	json_t *env = json_object();
+
+	for (const char *const *name = maker->plan->env_pass; name && *name; name++)
+		for (const char *const *item = maker->setup->caller_env; item && *item; item++)
+			if (str_starts(*item, *name) && (*item)[strlen(*name)] == '=')
+				add_variable(maker, env, *item);
+	for (const char **item = maker->plan->env_set; item && *item; item++)
+		add_variable(maker, env, *item);
+	return env;
+}
+
+/* ---- files that the command names ------------------------------------------------------------ */
+
+/* "WORKSPACE/tail": a folder of the host's and a path beneath it, of a path inside. */
+static const char *find_lent(const struct maker *maker, const char *path, const char **ret_tail)
+{
+	const struct plan *plan = maker->plan;
+	bool has_view = maker->backend->has_view;
+	const char *host = plan->workspace.host;
+	const char *at = has_view ? plan->workspace.at : host;
+
+	for (size_t i = 0; i < plan->mount_count; i++)
+		if (path_is_beneath(path, plan->mounts[i].at)) {
+			*ret_tail = path_tail(path, plan->mounts[i].at);
+			return plan->mounts[i].host;
+		}
+	if (!host || !path_is_beneath(path, at))
+		return NULL;
+	*ret_tail = path_tail(path, at);
+	return host;
+}
+
+static json_t *digest_json(struct maker *maker, int fd, uint64_t size)
+{
+	uint64_t most = maker->left < FILE_BYTES_MAX ? maker->left : FILE_BYTES_MAX;
+	char hex[SHA_HEX];
+
+	if (size > most || sha_fd(fd, most, &size, hex) < 0)
+		return json_pack("{s:s, s:I}", "unbound", "too large, or unreadable", "size",
+				 (json_int_t)size);
+	maker->left -= size;
+	return json_pack("{s:s, s:I}", "sha256", hex, "size", (json_int_t)size);
+}
+
+/* Links within what is lent are followed. An absolute one would mean another file out here than
+ * inside: -EXDEV, as for one that leads out. */
+static int open_lent(const char *host, const char *tail, struct stat *ret_st)
+{
+	_cleanup_fd_ int top = open(host, O_PATH | O_CLOEXEC), handle = -1;
+	char self[32];
+	int fd;
+
+	if (top < 0)
+		return -errno;
+	handle = *tail ? sys_openat2(top, tail, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
+		       : fd_take(&top);
+	if (handle < 0)
+		return handle;
+	if (fstat(handle, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
+		return -EINVAL;
+	snprintf(self, sizeof self, "/proc/self/fd/%d", handle);
+	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Why a file that is there is not in the terms; NULL: it is, or there is none. */
+static const char *why_unbound(const struct maker *maker, int fd)
+{
+	if (fd == -EXDEV || fd == -ELOOP)
+		return "a link that is absolute or leads out";
+	if (fd == -EACCES)
+		return "unreadable";
+	return fd >= 0 && json_object_size(maker->files) >= FILES_MAX ? "one too many" : NULL;
+}
+
+static void add_path(struct maker *maker, const char *word)
+{
+	const char *cwd = maker->backend->has_view ? maker->setup->cwd : maker->setup->host_cwd;
+	char path[PATH_ROOM];
+	const char *host, *tail, *why;
+	struct stat st;
+	_cleanup_fd_ int fd = -1;
+
+	if (!*word || path_join(cwd, word, path, sizeof path) < 0 ||
+	    !str_is_utf8(path, strlen(path)))
+		return;
+	host = find_lent(maker, path, &tail);
+	if (!host || json_object_get(maker->files, path))
+		return;
+	fd = open_lent(host, tail, &st);
+	why = why_unbound(maker, fd);
+	if (why)
+		json_object_set_new(maker->files, path, json_pack("{s:s}", "unbound", why));
+	else if (fd >= 0)
+		json_object_set_new(maker->files, path,
+				    digest_json(maker, fd, (uint64_t)st.st_size));
+}
+
+/* A word, and what a shell or an option would take for one in it. */
+static void add_word(struct maker *maker, const char *word)
+{
+	static const char edges[] = " \t\n\"'`;|&<>()=,:";
+
+	add_path(maker, word);
+	while (*word) {
+		char piece[PATH_ROOM];
+		size_t n = strcspn(word, edges);
+
+		if (n > 0 && n < sizeof piece) {
+			memcpy(piece, word, n);
+			piece[n] = 0;
+			add_path(maker, piece);
+		}
+		word += n + strspn(word + n, edges);
+	}
+}
+
+static void add_files(struct maker *maker)
+{
+	maker->files = json_object();
+	maker->left = ALL_BYTES_MAX;
+	for (const char *const *word = maker->setup->argv; word && *word; word++)
+		add_word(maker, *word);
+	if (maker->setup->text)
+		add_word(maker, maker->setup->text);
+	json_object_set_new(maker->terms, "files", maker->files);
+}
+
+/* ---- input ----------------------------------------------------------------------------------- */
+
+static json_t *file_json(int fd, const struct stat *st)
+{
+	off_t at = lseek(fd, 0, SEEK_CUR);
+	uint64_t size = 0;
+	char hex[SHA_HEX];
+	int r = at < 0 ? -errno : sha_fd(fd, (uint64_t)st->st_size, &size, hex);
+
+	if (at >= 0 && lseek(fd, at, SEEK_SET) < 0)
+		r = -errno;
+	return r < 0 ? NULL
+		     : json_pack("{s:s, s:s, s:I}", "kind", "file", "sha256", hex, "size",
+				 (json_int_t)size);
+}
+
+/* approval_gate() has made a sealed copy of a file; anything else that can be read is open. */
+static json_t *stdin_json(const struct run_setup *setup)
+{
+	const char *kind = "stream";
+	struct stat st;
+
+	if (setup->tty_fd >= 0)
+		return json_pack("{s:s}", "kind", "terminal");
+	if (setup->stdin_fd < 0)
+		return json_pack("{s:s}", "kind", "none");
+	if (fstat(setup->stdin_fd, &st) < 0)
+		return NULL;
+	if (S_ISREG(st.st_mode))
+		return file_json(setup->stdin_fd, &st);
+	if (S_ISCHR(st.st_mode))
+		kind = st.st_rdev == makedev(1, 3) ? "none"
+		       : isatty(setup->stdin_fd)   ? "terminal"
+						   : kind;
+	return json_pack("{s:s}", "kind", kind);
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static void add_toolchains(struct maker *maker)
+{
+	const struct toolchain_request request = { .plan = maker->plan,
+						   .argv = maker->setup->argv,
+						   .text = maker->setup->text,
+						   .caller_env = maker->setup->caller_env,
+						   .cwd = maker->setup->host_cwd };
+	_cleanup_arena_ struct arena arena;
+	struct toolchain toolchain = { 0 };
+
+	arena_init(&arena, ARENA_QUOTA);
+	if (maker->plan->toolchains_auto && !maker->backend->declare &&
+	    toolchain_find(&request, &arena, &toolchain) < 0)
+		return; /* the set() below is missing: no object */
+	json_object_set_new(maker->terms, "toolchains", list_json(toolchain.prefixes));
+}
+
+static void add_plan(struct maker *maker)
+{
+	_cleanup_buf_ struct buf text;
+
+	buf_init(&text, PLAN_TEXT_MAX);
+	if (policy_render(maker->plan, &text) == 0)
+		json_object_set_new(maker->terms, "plan",
+				    keyed_json(maker, buf_at(&text), buf_size(&text)));
+}
+
+static json_t *command_json(const struct run_setup *setup)
+{
+	if (setup->text)
+		return json_pack("{s:o}", "text", bytes_json(setup->text));
+	return setup->argv ? list_json(setup->argv) : json_null();
+}
+
+static void add_parts(struct maker *maker)
+{
+	const struct run_setup *setup = maker->setup;
+	const struct plan *plan = maker->plan;
+	const struct {
+		const char *key;
+		json_t *value;
+	} parts[] = {
+		{ "schema", json_string("caisson.terms/1") },
+		{ "kind", json_string(setup->text || setup->argv ? "run" : "sandbox") },
+		{ "command", command_json(setup) },
+		{ "cwd", bytes_or_null(setup->cwd) },
+		{ "host_cwd", bytes_or_null(setup->host_cwd) },
+		{ "uid", json_integer((json_int_t)geteuid()) },
+		{ "tier", json_string(plan_tier_name(plan->tier)) },
+		{ "backend", json_string(maker->backend->name) },
+		{ "workspace", workspace_json(&plan->workspace) },
+		{ "mounts", mounts_json(plan) },
+		{ "mount_roots", list_json((const char *const *)plan->mount_roots) },
+		{ "network", json_string(plan_network_name(plan->network)) },
+		{ "allow", list_json((const char *const *)plan->allow) },
+		{ "limits", limits_json(&plan->limits) },
+		{ "image", bytes_or_null(plan->image) },
+		{ "env", env_json(maker) },
+		{ "env_any", json_boolean(plan->env_any) },
+		{ "wall_program", list_json((const char *const *)plan->command_argv) },
+		{ "policy", bytes_or_null(plan->policy_path) },
+		{ "policy_sha256", json_string(plan->policy_sha256) },
+		{ "tags", list_json(setup->tags) },
+		{ "tty", json_boolean(setup->tty_fd >= 0) },
+		{ "stdin", stdin_json(setup) },
+		{ "forked", json_boolean(setup->layer_from != NULL) },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		json_object_set_new(maker->terms, parts[i].key, parts[i].value);
+}
+
+/* A part that could not be made is missing, and then there are no terms. */
+static bool is_whole(const json_t *terms)
+{
+	static const char *const keys[] = {
+		"schema", "kind",          "command",   "cwd",    "host_cwd",    "uid",
+		"tier",   "backend",       "workspace", "mounts", "mount_roots", "network",
+		"allow",  "limits",        "image",     "env",    "env_any",     "wall_program",
+		"policy", "policy_sha256", "tags",      "tty",    "stdin",       "forked",
+		"plan",   "toolchains",    "files"
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (!json_object_get(terms, keys[i]))
+			return false;
+	return true;
+}
+
+json_t *approval_terms(const struct run_setup *setup, const struct backend *backend,
+		       const uint8_t key[APPROVAL_KEY], struct csn_error *err)
+{
+	struct maker maker = { .setup = setup,
+			       .plan = setup->plan,
+			       .backend = backend,
+			       .key = key,
+			       .terms = json_object() };
+
+	add_parts(&maker);
+	add_plan(&maker);
+	add_toolchains(&maker);
+	add_files(&maker);
+	if (is_whole(maker.terms))
+		return maker.terms;
+	json_decref(maker.terms);
+	csn_fail(
+		err, -EINVAL, stage,
+		"cannot put into words what is to be approved: a path is no text, its input cannot "
+		"be read, or memory is short");
+	return NULL;
+}

@@ -1,0 +1,376 @@
+"""A start that needs a person's yes: asked for, given once to exactly that, and to nothing else."""
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+
+import pytest
+
+from run_fixtures import *
+
+NEEDS = "version: 1\napproval: required\n"
+
+
+@pytest.fixture
+def asked(box):
+    """asked(*argv, flags=…) -> the id of the request that a refused run leaves."""
+    policy = box.policy(f"{NEEDS}workspace: {{path: {box.ws}, mode: rw}}\n")
+
+    def ask(*argv, flags=(), **more):
+        run = box.run(*argv, flags=[*policy, *flags], **more)
+        assert run.status == 125 and run.result["error"]["code"] == "ApprovalRequired", run
+        return re.search(r"ask a person to run: caisson approve ([0-9a-f]{8})\b", run.err)[1]
+
+    ask.policy = policy
+    return ask
+
+
+def folder(box):
+    return box.runs / "approvals"
+
+
+def yes(box, name, *more):
+    done = box.cli("approve", "--yes", "-q", *more, name)
+    assert done.status == 0, done
+
+
+def again(box, asked, *argv, flags=(), **more):
+    return box.run(*argv, flags=[*asked.policy, *flags], **more)
+
+
+def test_nothing_starts_without_a_yes(box, asked):
+    """`human-approve` and `manual-only` need a recorded approval before they start."""
+    name = asked("touch", "here")
+    assert not (box.ws / "here").exists() and asked("touch", "here") == name, "the same is asked for once"
+    assert folder(box).stat().st_mode & 0o777 == 0o700
+    assert {path.name: path.stat().st_mode & 0o777 for path in folder(box).iterdir()} == {f"{name}.request": 0o600, "key": 0o600}
+    request = box.cli("approve", "--list", "--json").text
+    found = json.loads(request)["requests"]
+    assert [(r["id"], r["state"], r["terms"]["command"]) for r in found] == [(name, "waiting", ["touch", "here"])], request
+    assert found[0]["asked"]["uid"] == box.uid and 0 < found[0]["expires_in_ms"] <= 24 * 3600 * 1000
+
+
+def test_a_yes_is_good_for_one_start_and_on_record(box, asked):
+    """Single use, bound to the digest of the exact command and mounts, and recorded: `Approved` in the run's chain."""
+    name = asked("sh", "-c", "echo ran >>here")
+    yes(box, name)
+    run = again(box, asked, "sh", "-c", "echo ran >>here")
+    assert run.status == 0 and (box.ws / "here").read_text() == "ran\n", run
+    chain = [json.loads(line) for line in (box.record(run.result["run_id"]) / "logs" / "events.jsonl").read_text().splitlines()]
+    payload, = [line["payload"] for line in chain if line["event"] == "Approved"]
+    assert payload == run.result["approval"] and payload["id"] == name and len(payload["digest"]) == 64
+    assert payload["answered"]["how"] == "--yes" and payload["answered"]["uid"] == box.uid
+    names = [line["event"] for line in chain]
+    assert names.index("Approved") < names.index("ExecStarted") and box.cli("runs", "verify").status == 0
+    assert again(box, asked, "sh", "-c", "echo ran >>here").status == 125
+    assert (box.ws / "here").read_text() == "ran\n" and not list(folder(box).glob("*.yes"))
+
+
+def test_of_many_at_once_one_starts(box, asked):
+    yes(box, asked("sh", "-c", "echo ran >>here"))
+    more = [box.start("sh", "-c", "echo ran >>here", flags=asked.policy, result=False) for _ in range(8)]
+    statuses = []
+    for process in more:
+        process.communicate(timeout=60)
+        statuses.append(process.returncode)
+    assert sorted(statuses) == [0] + [125] * 7 and (box.ws / "here").read_text() == "ran\n", statuses
+
+
+# What differs, and the change that leads to it.
+CHANGES = [
+    (["command"], {"argv": ("sh", "go.sh", "b")}),
+    (["command", "files./workspace/go.sh", "files./workspace/other.sh"], {"argv": ("sh", "other.sh", "a")}),
+    (["cwd", "host_cwd", "command"], {"cwd": "sub", "argv": ("sh", "../go.sh", "a")}),
+    (["workspace.mode", "plan"], {"flags": ("-w", ".:ro")}),
+    (["limits.command_ms", "plan"], {"flags": ("--timeout", "44s")}),
+    (["env.LANG"], {"env": {"LANG": "C"}}),
+    (["env.TZ"], {"env": {"TZ": "UTC"}}),
+    (["tags"], {"flags": ("--tag", "t")}),
+    (["files./workspace/go.sh"], {"script": "touch other\n"}),
+    (["stdin.sha256"], {"input": b"other"}),
+]
+
+
+@pytest.mark.parametrize("words, change", CHANGES, ids=[words[0] for words, _ in CHANGES])
+def test_one_byte_more_or_less_is_another_start(user_box, words, change):
+    """The digest covers all that decides what runs; the refusal names what differs."""
+    box = user_box
+    policy = box.policy(f"{NEEDS}workspace: {{path: {box.ws}, mode: rw}}\n")
+
+    def start(argv=("sh", "go.sh", "a"), flags=(), input=b"input", script="touch /workspace/here\n", cwd="", **more):
+        for name in ("go.sh", "other.sh", "sub/x"):
+            box.file(name, script if name == "go.sh" else "true\n")
+        with open(box.file("input", input), "rb") as stdin:
+            return box.run(*argv, flags=[*policy, *flags], stdin=stdin, cwd=box.ws / cwd, **more)
+
+    yes(box, re.search(r"approve ([0-9a-f]{8})", start().err)[1])
+    run = start(**change)
+    assert run.status == 125 and not (box.ws / "here").exists(), run
+    differing = re.search(r"differs in: (.*)\. Nothing was started", run.err)[1].split(", ")
+    assert set(words) == set(differing), run.err
+    run = start()
+    assert run.status == 0 and (box.ws / "here").exists(), "the yes was used up by something else"
+
+
+def test_values_of_variables_are_nowhere(box, asked):
+    asked("true", flags=["-e", "TZ=hunter2-hunter2"])
+    text = next(folder(box).glob("*.request")).read_text()
+    assert '"TZ"' in text and "hunter2" not in text
+    listed = json.loads(box.cli("approve", "--list", "--json").out)["requests"][0]["terms"]["env"]
+    assert "TZ" in listed and isinstance(listed, list)
+
+
+def test_it_expires(box, asked):
+    """An approval expires: by default after 15 minutes, at most after a day."""
+    yes(box, asked("touch", "here"), "--for", "1s")
+    time.sleep(1.2)
+    assert again(box, asked, "touch", "here").status == 125 and not (box.ws / "here").exists()
+    assert not list(folder(box).glob("*.yes"))
+    assert box.cli("approve", "--yes", "--for", "25h", "00000000").status == 1
+
+
+def change_terms(path):
+    found = json.loads(path.read_text())
+    found["terms"]["command"] = ["touch", "there"]
+    path.write_text(json.dumps(found))
+
+
+def lengthen(path):
+    found = json.loads(path.read_text())
+    found["until_ms"] += 48 * 3600 * 1000
+    path.write_text(json.dumps(found))
+
+
+def other_boot(path):
+    found = json.loads(path.read_text())
+    found["boot"] = "00000000-0000-0000-0000-000000000000"
+    path.write_text(json.dumps(found))
+
+
+def other_file(path):
+    path.rename(path.with_suffix(".kept"))
+    path.symlink_to(path.with_suffix(".kept"))
+
+
+TAMPERED = {
+    "torn": lambda path: os.truncate(path, path.stat().st_size - 20), "empty": lambda path: os.truncate(path, 0),
+    "terms": change_terms, "longer": lengthen, "boot": other_boot, "link": other_file,
+    "mode": lambda path: path.chmod(0o644), "second name": lambda path: os.link(path, path.with_suffix(".kept")),
+    "deep": lambda path: path.write_text('{"terms":' + "[" * 100000), "long": lambda path: path.write_text("x" * (1 << 20)),
+}
+
+
+@pytest.mark.parametrize("state", ["request", "yes"])
+@pytest.mark.parametrize("how", TAMPERED)
+def test_a_file_that_was_touched_is_refused(user_box, how, state):
+    box = user_box
+    flags = box.policy(f"{NEEDS}workspace: {{path: {box.ws}, mode: rw}}\n")
+    run = box.run("touch", "here", flags=flags)
+    name = re.search(r"approve ([0-9a-f]{8})", run.err)[1]
+    if state == "yes":
+        yes(box, name)
+    TAMPERED[how](folder(box) / f"{name}.{state}")
+    box.give()
+    if state == "request":
+        done = box.cli("approve", "--yes", name)
+        assert done.status == 1 and not list(folder(box).glob("*.yes")), done
+    run = box.run("touch", "here", flags=flags)
+    assert run.status == 125 and not (box.ws / "here").exists() and not (box.ws / "there").exists(), run
+
+
+def test_a_file_of_somebody_elses_is_refused(user_box):
+    if os.geteuid() != 0:
+        pytest.skip("root: needed to give a file away")
+    flags = user_box.policy(f"{NEEDS}workspace: {{path: {user_box.ws}, mode: rw}}\n")
+    name = re.search(r"approve ([0-9a-f]{8})", user_box.run("touch", "here", flags=flags).err)[1]
+    yes(user_box, name)
+    given = folder(user_box) / f"{name}.yes"
+    user_box.give = lambda: None
+    os.chown(given, 0, 0)
+    assert user_box.run("touch", "here", flags=flags).status == 125 and not (user_box.ws / "here").exists()
+    os.chown(given, user_box.uid, user_box.uid)
+    folder(user_box).chmod(0o755)
+    run = user_box.run("touch", "here", flags=flags)
+    assert run.status == 125 and "0700" in run.err, run
+    folder(user_box).chmod(0o700)
+    assert user_box.run("touch", "here", flags=flags).status == 0
+
+
+def test_root_answers_for_anybody(user_box):
+    """Who may approve: the run root's owner, or root."""
+    if os.geteuid() != 0:
+        pytest.skip("root: needed to answer as")
+    flags = user_box.policy(f"{NEEDS}workspace: {{path: {user_box.ws}, mode: rw}}\n")
+    name = re.search(r"approve ([0-9a-f]{8})", user_box.run("touch", "here", flags=flags).err)[1]
+    done = subprocess.run([user_box.caisson, "approve", "--yes", "--run-dir", user_box.runs, name], timeout=60)
+    given, = folder(user_box).glob("*.yes")
+    assert done.returncode == 0 and given.stat().st_uid == user_box.uid
+    user_box.give = lambda: None
+    run = user_box.run("touch", "here", flags=flags)
+    assert run.status == 0 and run.result["approval"]["answered"]["uid"] == 0, run
+
+
+def test_no_is_said_and_holds(box, asked):
+    name = asked("touch", "here")
+    assert box.cli("approve", "--deny", name).text.endswith(f"denied {name}\n")
+    for _ in range(2):
+        run = again(box, asked, "touch", "here")
+        assert run.status == 125 and run.result["error"]["code"] == "ApprovalDenied" and name in run.err, run
+    assert box.cli("approve", "--yes", name).status == 1 and not (box.ws / "here").exists()
+    asked("touch", "another")
+
+
+@contextlib.contextmanager
+def waiting(box, asked, *argv, limit="60s"):
+    """A run that waits, and the id that it says."""
+    process = box.start(*argv, flags=[*asked.policy, "--wait-approval", limit])
+    result = box.result
+    line = process.stderr.readline().decode()
+    yield process, re.search(r"caisson approve ([0-9a-f]{8})$", line.strip())[1]
+    box.result = result
+    process.communicate(timeout=60)
+
+
+def test_it_waits_for_a_yes(box, asked):
+    """`run --wait-approval` is what an unattended platform needs."""
+    with waiting(box, asked, "touch", "here") as (process, name):
+        assert process.poll() is None and not (box.ws / "here").exists()
+        yes(box, name)
+    assert process.returncode == 0 and (box.ws / "here").exists()
+
+
+def test_it_waits_for_a_no_and_not_for_ever(box, asked):
+    with waiting(box, asked, "touch", "here") as (process, name):
+        assert box.cli("approve", "--deny", name).status == 0
+    assert process.returncode == 125 and json.loads(box.result.read_text())["error"]["code"] == "ApprovalDenied"
+    with waiting(box, asked, "touch", "there", limit="300ms") as (process, name):
+        pass
+    assert process.returncode == 125 and "nobody answered" in json.loads(box.result.read_text())["error"]["text"]
+    assert not (box.ws / "here").exists() and not (box.ws / "there").exists()
+
+
+def test_a_script_that_changes_while_it_is_read(box, asked):
+    """Approve `sh deploy.sh`, then change deploy.sh: that is another start."""
+    box.file("deploy.sh", "touch good\n")
+    with waiting(box, asked, "sh", "deploy.sh") as (process, name):
+        box.file("deploy.sh", "touch evil\n")
+        yes(box, name)
+    assert process.returncode == 125 and "deploy.sh" in json.loads(box.result.read_text())["error"]["text"]
+    assert not (box.ws / "good").exists() and not (box.ws / "evil").exists()
+
+
+def test_which_files_are_bound_is_said(box, asked):
+    """Regular files named in the command are bound by digest; what cannot be is said."""
+    box.file("deploy.sh", "true\n")
+    (box.ws / "leads-out").symlink_to("/etc/hostname")
+    (box.ws / "within").symlink_to("deploy.sh")
+    name = asked("sh", "-c", "./deploy.sh --x=within; cat leads-out /workspace/deploy.sh none")
+    shown = box.cli("approve", "--list").text
+    files = json.loads(box.cli("approve", "--list", "--json").out)["requests"][0]["terms"]["files"]
+    assert set(files) == {"/workspace/deploy.sh", "/workspace/within", "/workspace/leads-out"} and name in shown
+    assert files["/workspace/deploy.sh"] == files["/workspace/within"] and "unbound" in files["/workspace/leads-out"]
+    assert "/workspace/leads-out: its contents are NOT bound" in shown and "not bound" in shown, shown
+
+
+def answer_at_terminal(box, name, typed):
+    """What `caisson approve` shows and asks at a terminal."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ.update(box.env, TERM="xterm")
+        if box.as_owner():
+            os.setgroups([])
+            os.setgid(box.uid)
+            os.setuid(box.uid)
+        os.execv(box.caisson, [box.caisson, "approve", name])
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while b"[y/N]" not in shown and select.select([fd], [], [], 30)[0]:
+            shown += os.read(fd, 4096)
+        os.write(fd, typed)
+        while select.select([fd], [], [], 30)[0]:
+            shown += os.read(fd, 4096)
+    os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
+
+
+def test_a_person_at_a_terminal(box, asked):
+    """Shows the summary, with the command quoted and no terminal escape, and asks y/N."""
+    argv = ("printf", "a b", "\x1b[2J\x1b[1;1Hharmless", "\u202e", "it's", "$HOME;rm")
+    name = asked(*argv)
+    status, shown = answer_at_terminal(box, name, b"\n")
+    assert status == 1 and "\x1b[2J" not in shown and "\u202e" not in shown, ascii(shown)
+    assert "'a b'" in shown and "\\033[2J" in shown and "'$HOME;rm'" in shown and '[y/N]' in shown, ascii(shown)
+    assert again(box, asked, *argv).status == 125
+    status, shown = answer_at_terminal(box, name, b"y\n")
+    assert status == 0 and f"approved {name}" in shown, shown
+    run = again(box, asked, *argv)
+    assert run.status == 0 and run.result["approval"]["answered"]["how"] == "terminal", run
+
+
+def test_a_program_has_to_say_what_it_answers(box, asked):
+    name = asked("true")
+    for more in ((), ("--json",)):
+        done = box.cli("approve", *more, name)
+        assert done.status == 1 and "--yes" in done.err and not list(folder(box).glob("*.yes")), done
+    done = json.loads(box.cli("approve", "--json", "--yes", name).out)
+    assert done["id"] == name and done["state"] == "approved" and len(done["digest"]) == 64
+    for words in ((), ("--list", name), ("--yes", "--deny", name), ("--yes", "zz"), ("--yes", "../key"), ("--yes", "1234567")):
+        assert box.cli("approve", *words).status in (1, 2), words
+
+
+def test_one_named_approval_and_no_other(box, asked):
+    first, second = asked("touch", "one"), asked("touch", "two")
+    yes(box, first), yes(box, second)
+    run = again(box, asked, "touch", "two", flags=["--approval", first])
+    assert run.status == 125 and first in run.err and "command" in run.err and not (box.ws / "two").exists(), run
+    assert again(box, asked, "touch", "two", flags=["--approval", second]).status == 0
+    run = again(box, asked, "touch", "two", flags=["--approval", second])
+    assert run.status == 125 and run.result["error"]["code"] == "ApprovalRequired", run
+    assert again(box, asked, "touch", "one", flags=["--approval", "../key"]).status == 125
+
+
+def test_what_cannot_be_recorded_cannot_be_approved(box, asked):
+    run = again(box, asked, "true", flags=["--no-record"])
+    assert run.status == 125 and "--no-record" in run.err, run
+
+
+def test_another_run_root_is_named(box, asked):
+    run = again(box, asked, "true", flags=["--run-dir", box.base / "state" / "other runs"])
+    typed = re.search(r"caisson (approve --run-dir '[^']+' [0-9a-f]{8})", run.err)[1]
+    assert box.cli("approve", "--yes", "--run-dir", box.base / "state" / "other runs", typed.split()[-1]).status == 0
+
+
+def test_the_inside_cannot_answer(box, asked):
+    """Authority stays outside: neither the folder nor its key can be seen from inside."""
+    name = asked("true")
+    flags = box.policy(f"version: 1\nworkspace: {{path: {box.home}/ws, mode: rw}}\n")
+    runs = box.ws / "runs"
+    box.run("true", flags=[*asked.policy, "--run-dir", runs])
+    run = box.sh(f"find / -name '*.request' -o -name key -path '*approvals*' 2>/dev/null; ls {folder(box)} runs", flags=[*flags, "--run-dir", runs])
+    assert name not in run.text and ".request" not in run.text and (runs / "approvals").is_dir(), run
+
+
+def test_a_sandbox_that_stays(box, asked):
+    """An approval of `up` is for the plan, without a command, and says so."""
+    run = box.cli("up", "appr", *asked.policy)
+    assert run.status == 125 and "ApprovalRequired" in run.err, run
+    name = re.search(r"caisson approve ([0-9a-f]{8})", run.err)[1]
+    assert "command    ANY" in box.cli("approve", "--list").text
+    yes(box, name)
+    try:
+        assert box.cli("up", "appr", *asked.policy).text == "appr\n"
+        assert box.cli("exec", "appr", "--", "echo", "in").text == "in\n"
+        assert box.cli("up", "appr2", *asked.policy).status == 125, "one start"
+    finally:
+        box.cli("down", "appr")
+    chain = next(box.runs.glob("2*/logs/events.jsonl")).read_text()
+    assert '"event":"Approved"' in chain and name in chain
+
+
+def test_what_is_prepared_ahead_cannot_be_approved(box, asked):
+    done = box.cli("pool", "start", "--size", "1", "appr-pool", *asked.policy)
+    assert done.status != 0 and "ApprovalRequired" in done.err, done
