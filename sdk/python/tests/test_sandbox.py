@@ -81,6 +81,17 @@ def test_output_as_it_comes(sandbox: caisson.Sandbox) -> None:
     assert seen == ["stdout one", "stderr got two"]
 
 
+def test_writing_where_there_is_no_pipe(sandbox: caisson.Sandbox) -> None:
+    with sandbox.stream("cat", stdin=b"x") as stream:
+        with pytest.raises(caisson.Invalid, match="is not PIPE"):
+            stream.write("y")
+        assert [chunk.data for chunk in stream] == [b"x"]
+    with sandbox.stream("cat", stdin=caisson.PIPE) as stream:
+        stream.close_stdin()
+        with pytest.raises(caisson.Invalid, match="end of its input was said"):
+            stream.write("y")
+
+
 def test_a_stream_that_is_left_is_cancelled(sandbox: caisson.Sandbox) -> None:
     with sandbox.stream("yes") as stream:
         assert next(stream).data.startswith(b"y\n")

@@ -1,6 +1,7 @@
 /** Runs untrusted commands behind walls; see docs/typescript.md. */
 
 export * from "./errors.js";
+export { PIPE } from "./pipe.js";
 export { Sandbox } from "./sandbox.js";
 export type {
   ChangesOptions,

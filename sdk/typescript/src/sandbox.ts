@@ -4,9 +4,10 @@
  */
 
 import { type Call, type CallOptions, cancelledBy, type Chunk, type Input } from "./call.js";
-import { Cancelled, TooLarge } from "./errors.js";
+import { Cancelled, Invalid, TooLarge } from "./errors.js";
 import { Kept, Outputs } from "./kept.js";
 import { type Fields, Link } from "./link.js";
+import { Pipe, PIPE } from "./pipe.js";
 import { PortProcess } from "./process.js";
 import * as shapes from "./results.js";
 import type * as results from "./results.js";
@@ -75,8 +76,8 @@ export interface StartOptions extends Options {
 }
 
 export interface StreamOptions extends StartOptions {
-  /** Standard input; else it is empty. */
-  stdin?: Input;
+  /** Standard input; else it is empty. PIPE: what `write` gives the stream. */
+  stdin?: Input | typeof PIPE;
   /** A terminal of its own, of this size; its output is "tty". */
   tty?: { rows: number; columns: number };
   onViolation?: (violation: results.Violation) => void;
@@ -85,6 +86,7 @@ export interface StreamOptions extends StartOptions {
 }
 
 export interface ExecOptions extends StreamOptions {
+  stdin?: Input;
   /** Is given the output as it comes; a promise is waited for, and the command with it. */
   onOutput?: (chunk: Chunk) => void | Promise<void>;
 }
@@ -299,9 +301,11 @@ export class Sandbox implements AsyncDisposable {
   stream(command: Command, options: StreamOptions = {}): Stream<results.ExecResult> {
     const outputs = new Outputs(keepOf(options.keep));
     const fields = { ...commandFields(command, options), timeout_ms: options.timeoutMs ?? this.#timeoutMs };
+    const pipe = options.stdin === PIPE ? new Pipe() : undefined;
     return new Stream(
-      (use) => this.#link.call("exec", fields, execOptions(options, outputs), use),
+      (use) => this.#link.call("exec", fields, execOptions(options, outputs, pipe), use),
       (answer, call) => ofCommand(call, execResult(answer, outputs), options.signal),
+      pipe,
     );
   }
 
@@ -491,8 +495,10 @@ function readFields(path: string, options: ReadOptions): Fields {
   return { path, offset: options.offset, length: options.length };
 }
 
-function execOptions(options: StreamOptions, outputs: Outputs): CallOptions {
-  return { signal: options.signal, onViolation: options.onViolation, input: options.stdin, tap: outputs.add };
+function execOptions(options: StreamOptions, outputs: Outputs, pipe?: Pipe): CallOptions {
+  if (options.stdin === PIPE && !pipe) throw new Invalid("invalid", "exec", "PIPE is for a stream, which is written to");
+  const input = options.stdin === PIPE ? pipe : options.stdin;
+  return { signal: options.signal, onViolation: options.onViolation, input, tap: outputs.add };
 }
 
 /** A command that its AbortSignal ended has an account, and rejects all the same. */

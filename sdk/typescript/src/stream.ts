@@ -6,6 +6,7 @@
 import { constants } from "node:os";
 import type { Call, Chunk } from "./call.js";
 import { Invalid } from "./errors.js";
+import type { Pipe } from "./pipe.js";
 import type { Term } from "./term.js";
 
 export type Signal = number | NodeJS.Signals;
@@ -24,10 +25,12 @@ export type Begin = (use: (call: Call) => Promise<void>) => Promise<void>;
 export class Stream<T> implements AsyncIterable<Chunk> {
   readonly #begun: Promise<Call>;
   readonly #result: Promise<T>;
+  readonly #pipe: Pipe | undefined;
   #isTaken = false;
 
   /** @internal */
-  constructor(begin: Begin, conclude: (answer: Term, call: Call) => T) {
+  constructor(begin: Begin, conclude: (answer: Term, call: Call) => T, pipe?: Pipe) {
+    this.#pipe = pipe;
     let hand!: (call: Call) => void;
     let fail!: (error: unknown) => void;
     this.#begun = new Promise((resolve, reject) => {
@@ -48,7 +51,7 @@ export class Stream<T> implements AsyncIterable<Chunk> {
       },
     );
     this.#begun.catch(() => {}); // whoever iterates or asks for the result is told
-    this.#result.catch(() => {});
+    this.#result.catch(() => {}).then(() => pipe?.over());
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Chunk, void, undefined> {
@@ -76,6 +79,24 @@ export class Stream<T> implements AsyncIterable<Chunk> {
   async result(): Promise<T> {
     if (!this.#isTaken) await (await this.#take()).discard();
     return this.#result;
+  }
+
+  #input(): Pipe {
+    if (!this.#pipe) throw new Invalid("invalid", "stream", "this stream is not written to: its stdin is not PIPE");
+    return this.#pipe;
+  }
+
+  /**
+   * Input, for a stream with `stdin: PIPE`. Done when the command's window has taken it, or the command has ended; a
+   * command that waits for its output to be taken takes no input meanwhile.
+   */
+  async write(data: string | Uint8Array): Promise<void> {
+    await this.#input().write(data);
+  }
+
+  /** The end of the input. */
+  closeStdin(): void {
+    this.#input().close();
   }
 
   /** Ends it; `result()` says so. */

@@ -78,6 +78,57 @@ describe("input as it comes", () => {
     assert.ok((await stream.result()).ok);
   });
 
+  test("written by the stream's own write", async () => {
+    const box = await sandbox();
+    const stream = box.stream("while read line; do echo \"<$line>\"; done", { stdin: caisson.PIPE });
+    await stream.write("one\n");
+    const said: string[] = [];
+    for await (const { data } of stream) {
+      said.push(data.toString());
+      if (said.length === 1) await stream.write(Buffer.from("two\n"));
+      else stream.closeStdin();
+    }
+    assert.deepEqual(said, ["<one>\n", "<two>\n"]);
+    assert.ok((await stream.result()).ok);
+    await assert.rejects(stream.write("three\n"), caisson.Invalid);
+  });
+
+  test("written: waits for who does not read, and for nobody who has ended", async () => {
+    const box = await sandbox();
+    const deaf = box.stream("sleep 60", { stdin: caisson.PIPE });
+    await deaf.write(Buffer.alloc(200_000)); // within the window
+    let isDone = false;
+    const late = deaf.write(Buffer.alloc(500_000)).then(() => (isDone = true));
+    await sleep(300);
+    assert.equal(isDone, false);
+    deaf.cancel();
+    await late;
+    assert.equal((await deaf.result()).termination.reason, "cancelled");
+    await deaf.write("to nobody");
+  });
+
+  test("written: all of it, at once, and to a sandbox that is over", async () => {
+    const box = await sandbox();
+    const stream = box.stream("wc -c", { stdin: caisson.PIPE });
+    await Promise.all([stream.write("a".repeat(700_000)), stream.write(""), stream.write("b")]);
+    stream.closeStdin();
+    assert.equal((await stream.result()).text, "700001\n");
+    await box.close();
+    const never = box.stream("cat", { stdin: caisson.PIPE });
+    await never.write("x");
+    await assert.rejects(never.result(), caisson.Lost);
+  });
+
+  test("written where there is no pipe", async () => {
+    const box = await sandbox();
+    const stream = box.stream("cat", { stdin: "x" });
+    await assert.rejects(stream.write("y"), caisson.Invalid);
+    assert.throws(() => stream.closeStdin(), caisson.Invalid);
+    assert.equal((await stream.result()).text, "x");
+    // @ts-expect-error: nobody could write to it
+    await assert.rejects(box.exec("cat", { stdin: caisson.PIPE }), caisson.Invalid);
+  });
+
   test("one that never ends holds nothing up, and is told", async () => {
     const box = await sandbox();
     let isTold = false;

@@ -61,6 +61,7 @@ class AsyncStream:
         self._events: "asyncio.Queue[Event]" = asyncio.Queue()
         self._call: "Call[Any]" = Call(op, self._events.put_nowait, True)
         self._input = _Input(stdin) if op.input is _core.PULL and stdin is not _core.PULL else None
+        self._flow.is_written = stdin is _core.PULL
         self._done: Any = None
         sandbox._check()
         sandbox._do(sandbox._core.begin, self._call, now())
@@ -99,6 +100,7 @@ class AsyncStream:
 
     async def write(self, data: Text) -> None:
         """Input, for a stream with stdin=PIPE. Output that comes meanwhile is held until it is read."""
+        self._flow.check_written()
         while not self._flow.has_room and not self._flow.is_over:
             await self._step()
         if data and not self._flow.is_over:
@@ -106,6 +108,8 @@ class AsyncStream:
 
     async def close_stdin(self) -> None:
         """The end of the input."""
+        self._flow.check_written()
+        self._flow.is_written = False
         while not self._flow.has_room and not self._flow.is_over:
             await self._step()
         if not self._flow.is_over:

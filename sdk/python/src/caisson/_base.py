@@ -135,7 +135,16 @@ class Flow(Generic[T]):
         self.chunks: Deque[Chunk] = deque()
         self.is_over = False
         self.has_room = False
+        self.is_written = False  # its input is what write() gives it
         self.used = 0
+
+    def check_written(self) -> None:
+        if not self.is_written:
+            raise Invalid(
+                "this stream is not written to: its stdin is not PIPE, or the end of its input was said",
+                "invalid",
+                "stream",
+            )
 
     def take(self, kind: int, first: Any, second: Any) -> None:
         """An event that is not a violation."""

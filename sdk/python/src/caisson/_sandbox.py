@@ -34,6 +34,7 @@ class Stream:
         self._events: "SimpleQueue[Event]" = SimpleQueue()
         self._call: "Call[Any]" = Call(op, self._events.put, True)
         self._input = pieces_of(stdin) if op.input is _core.PULL and stdin is not _core.PULL else None
+        self._flow.is_written = stdin is _core.PULL
         self._done: Any = None
         sandbox._post(sandbox._core.begin, self._call, now())
 
@@ -71,6 +72,7 @@ class Stream:
 
     def write(self, data: Text) -> None:
         """Input, for a stream with stdin=PIPE. Output that comes meanwhile is held until it is read."""
+        self._flow.check_written()
         while not self._flow.has_room and not self._flow.is_over:
             self._step()
         if data and not self._flow.is_over:
@@ -78,6 +80,8 @@ class Stream:
 
     def close_stdin(self) -> None:
         """The end of the input."""
+        self._flow.check_written()
+        self._flow.is_written = False
         while not self._flow.has_room and not self._flow.is_over:
             self._step()
         if not self._flow.is_over:
