@@ -144,14 +144,14 @@ static int check_plan(const struct plan *plan, struct csn_error *err)
 	return 0;
 }
 
-/* May "any" take this wall for this tier? landlock serves tier auto only, local only itself. */
-static bool is_candidate(const struct plan *plan, const struct backend *backend)
+/* landlock serves tier auto only, local only itself. */
+bool backend_serves(const struct backend *backend, enum plan_tier tier)
 {
 	if (backend->declare)
 		return false;
-	if (plan->tier == TIER_LOCAL || backend->tier == TIER_LOCAL)
-		return plan->tier == backend->tier;
-	return backend->tier >= plan->tier;
+	if (tier == TIER_LOCAL || backend->tier == TIER_LOCAL)
+		return tier == backend->tier;
+	return backend->tier >= tier;
 }
 
 int backend_choose(const struct plan *plan, const struct backend **ret_backend,
@@ -164,7 +164,7 @@ int backend_choose(const struct plan *plan, const struct backend **ret_backend,
 	if (!str_is(plan->backend, "any"))
 		return choose_named(plan, ret_backend, ret_report, err);
 	for (const struct backend *const *b = backends; *b; b++) {
-		if (!is_candidate(plan, *b))
+		if (!backend_serves(*b, plan->tier))
 			continue;
 		r = try_backend(plan, *b, ret_report, err);
 		if (r >= 0 && plan->tier == TIER_AUTO && (*b)->attempt && (*b)->attempt() < 0)

@@ -135,6 +135,9 @@ extern const struct backend *const backends[];
 /* One of them, or the caller's own, which no flag and no policy file can name. NULL: none. */
 const struct backend *backend_find(const char *name);
 
+/* May `any` take this wall for a plan of this tier? Whether it is usable is probe()'s to say. */
+bool backend_serves(const struct backend *backend, enum plan_tier tier);
+
 /*
  * Chooses the wall for a plan: the named one, or for "any" the first usable one at or above
  * the tier in the order of CONTRACTS section 3. Refuses (-ENOTSUP) with the exact cause and fix

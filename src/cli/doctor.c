@@ -235,7 +235,7 @@ static json_t *facts_json(const struct doctor_facts *facts, json_t *walls)
 
 int cli_doctor(struct cli *cli)
 {
-	struct backend_report report;
+	struct backend_report reports[DOCTOR_MAX_WALLS];
 	struct doctor_facts facts;
 	json_t *walls = json_array();
 	bool has_wall = false;
@@ -243,21 +243,27 @@ int cli_doctor(struct cli *cli)
 	doctor_look(&facts);
 	if (!cli->options.json && !cli->options.quiet)
 		printf("%-4s%-*s %s\n", "ok", LABEL_COLUMN - 5, "wall", "tier that it reaches");
-	for (size_t i = 0; backends[i]; i++) {
-		report = (struct backend_report){ 0 };
-		backends[i]->probe(&report);
-		has_wall |= report.is_usable && backends[i]->tier > TIER_LOCAL;
+	for (size_t i = 0; backends[i] && i < DOCTOR_MAX_WALLS; i++) {
+		struct backend_report *report = &reports[i];
+
+		*report = (struct backend_report){ 0 };
+		backends[i]->probe(report);
+		has_wall |= report->is_usable && backends[i]->tier > TIER_LOCAL;
 		if (cli->options.json)
-			json_array_append_new(walls,
-					      wall_json(backends[i], &report, &facts.cgroup));
+			json_array_append_new(walls, wall_json(backends[i], report, &facts.cgroup));
 		else if (!cli->options.quiet)
-			print_wall(cli, backends[i], &report, &facts.cgroup);
+			print_wall(cli, backends[i], report, &facts.cgroup);
 	}
 	if (cli->options.json) {
-		out_json(facts_json(&facts, walls));
+		json_t *all = facts_json(&facts, walls);
+
+		json_object_set_new(all, "tiers", doctor_tiers_json(reports));
+		out_json(all);
 	} else {
 		json_decref(walls);
 		if (!cli->options.quiet) {
+			putchar('\n');
+			doctor_print_tiers(cli, reports);
 			putchar('\n');
 			print_facts(&facts);
 		}

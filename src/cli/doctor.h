@@ -11,9 +11,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <jansson.h>
+
+#include "backend/backend.h"
+#include "cli/cli.h"
 #include "os/cgroup.h"
 
-enum { DOCTOR_MAX_GROUPS = 64 };
+enum { DOCTOR_MAX_GROUPS = 64, DOCTOR_MAX_WALLS = 32 };
 
 struct doctor_facts {
 	char kernel[128]; /* release */
@@ -40,6 +44,14 @@ struct doctor_capability {
 
 extern const struct doctor_capability doctor_capabilities[];
 extern const size_t doctor_capability_count;
+
+/*
+ * Tier by tier: which walls `any` takes for it here, or why none and how to get one. `reports` are
+ * those of backends[], in its order (doctor_tiers.c).
+ */
+void doctor_print_tiers(const struct cli *cli, const struct backend_report *reports);
+/* The same as a new list of objects. */
+json_t *doctor_tiers_json(const struct backend_report *reports);
 
 /* Fills everything; never fails: what cannot be asked is said to be missing. */
 void doctor_look(struct doctor_facts *ret_facts);

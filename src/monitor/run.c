@@ -395,7 +395,7 @@ static int choose(struct run *run)
 	int r = backend_choose(run->plan, &run->backend, &run->report, &run->error);
 
 	if (r < 0)
-		run_note_strict(run);
+		run_note_strict(run, &run->error);
 	return r < 0 ? r : check_approval(run);
 }
 

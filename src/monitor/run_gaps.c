@@ -321,13 +321,13 @@ static void correct_means(const struct run *run, json_t *result)
 		replace_text(means, "cpus", "affinity", "none");
 }
 
-void run_note_strict(struct run *run)
+void run_note_strict(struct run *run, const struct csn_error *err)
 {
-	bool is_required = str_starts(run->error.text, "StrictModeRequired: ");
-	const char *text = strchr(run->error.text, ' ');
+	bool is_required = str_starts(err->text, "StrictModeRequired: ");
+	const char *text = strchr(err->text, ' ');
 	struct fact fact;
 
-	if (!is_required && !str_starts(run->error.text, "StrictModeUnavailable: "))
+	if (!is_required && !str_starts(err->text, "StrictModeUnavailable: "))
 		return;
 	fact_init(&fact, is_required ? FACT_STRICT_REQUIRED : FACT_STRICT_UNAVAILABLE,
 		  SOURCE_MONITOR);

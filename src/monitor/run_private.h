@@ -246,8 +246,9 @@ void run_gaps(const struct run *run, json_t *result);
 json_t *run_no_effect(const struct run *run);
 json_t *run_not_protected(const struct run *run);
 
-/* No wall could be chosen, as run->error says: where strict was asked for that is a fact. */
-void run_note_strict(struct run *run);
+/* No wall could be chosen, or a call is none for this one, as `err` says: where strict was asked
+ * for that is a fact. */
+void run_note_strict(struct run *run, const struct csn_error *err);
 
 /* Is the wall a program of somebody's, which does what its author says and shows us nothing? */
 static inline bool run_is_declared(const struct run *run)

@@ -214,7 +214,7 @@ int stay_call_new(struct stay *stay, struct stay_client *client, const struct te
 		r = forward_call(stay, call, items);
 	if (r >= 0)
 		return 0;
-	stay_refuse(client, call->client_ref, errno_name(-r),
+	stay_refuse(client, call->client_ref, err.code ? error_name(&err) : errno_name(-r),
 		    err.code ? err.text
 			     : "the call does not fit into what the agent has yet to read");
 	stay_call_free(call);

@@ -210,6 +210,9 @@ int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term
 				"the policy file in force, %s, says what the environment is: add "
 				"the name to its env.pass or env.set",
 				stay->run.plan->policy_path);
+	r = stay_check_strict(stay, map, err);
+	if (r < 0)
+		return r;
 	exec = calloc(1, sizeof *exec);
 	if (!exec)
 		return -ENOMEM;

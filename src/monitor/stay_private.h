@@ -222,6 +222,12 @@ void stay_work_ready(struct stay *stay, struct stay_call *call);
 /* Makes room in the plan for what will be lent. 0 or -ENOMEM. */
 int stay_mount_init(struct stay *stay);
 
+/* ---- stay_strict.c ---- */
+
+/* May this command run behind this wall? 0, or -EPERM with a sentence that begins with
+ * StrictModeRequired, and the fact is on record. */
+int stay_check_strict(struct stay *stay, const struct term *map, struct csn_error *err);
+
 /* ---- stay_log.c ---- */
 
 /* What is lent to it while it runs, or, `is_withdrawn`, could not be after all. */

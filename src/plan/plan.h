@@ -101,6 +101,13 @@ struct plan_note {
 	bool loosens;      /* PolicyOverride, not merely a narrowing or a grant */
 };
 
+/* A rule of `strict_when`, for what a running sandbox is asked for. */
+struct plan_rule {
+	const char *kind; /* "tag", "command" or "path" */
+	const char *pattern;
+	const char *where; /* "caisson.yaml:12:3" */
+};
+
 struct plan {
 	struct arena arena;
 	enum plan_tier tier; /* the least that will do */
@@ -133,6 +140,8 @@ struct plan {
 	const char *image;             /* NULL: none */
 	bool rootless_required;        /* `container.rootless: required` */
 	const char **gates;
+	struct plan_rule *strict_when; /* no call may match one; empty where the tier is strict */
+	size_t strict_count;
 	const char *policy_path; /* the file in force; NULL: built-in defaults */
 	char policy_sha256[65];  /* of that file's bytes; "" without one */
 	bool policy_is_trusted;

@@ -374,6 +374,9 @@ static int build(struct decision *d, enum plan_tier tier, const struct policy_it
 	code = fill_plan(d, tier, rule);
 	if (code < 0)
 		return code;
+	code = decide_keep_rules(d);
+	if (code < 0)
+		return code;
 	mark_strict(d, rule != NULL);
 	if (d->policy) {
 		plan->policy_path = arena_text(&plan->arena, d->policy->name);

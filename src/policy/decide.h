@@ -57,6 +57,10 @@ int decide_tier(struct decision *d, enum plan_tier *ret_tier);
 /* The rule of strict_when that matches the request, or NULL; -E2BIG, -ENOMEM (when.c). */
 int decide_strict_rule(struct decision *d, const struct policy_item **ret_rule);
 
+/* Puts the rules into a plan that is not strict, for what the sandbox is asked for later (when.c).
+ */
+int decide_keep_rules(struct decision *d);
+
 enum { COMMAND_TEXT = 160, WAY_TEXT = 352, WAY_NAME = 121 };
 
 /*

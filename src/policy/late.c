@@ -167,6 +167,8 @@ int policy_may_lend(const struct plan *plan, const struct policy_facts *facts,
 		    const struct plan_mount *mount, struct csn_error *err)
 {
 	const char *flaw = decide_mount_flaw(facts, mount);
+	const char *const words[] = { mount->host, mount->at, NULL };
+	const struct policy_call call = { .argv = words, .cwd = "/" };
 	int r = check_roots(plan, mount, err);
 
 	if (r >= 0 && mount->access == ACCESS_COW)
@@ -175,5 +177,7 @@ int policy_may_lend(const struct plan *plan, const struct policy_facts *facts,
 		r = csn_fail(err, -EPERM, "mount", "%.100s %s", mount->host, flaw);
 	if (r >= 0)
 		r = check_workspace(plan, mount, err);
+	if (r >= 0)
+		r = policy_may_call(plan, &call, err);
 	return r < 0 ? r : check_place(plan, mount, err);
 }

@@ -111,6 +111,17 @@ int policy_explain(const struct policy *policy, const struct plan *plan, struct 
  */
 int policy_remarks(const struct policy *policy, struct buf *ret_text);
 
+/* One more command for a running sandbox, or a path that it is to be lent. */
+struct policy_call {
+	const char *const *argv; /* NULL-terminated; a text for the shell is one word */
+	const char *const *tags; /* NULL-terminated, may be NULL */
+	const char *cwd;         /* inside, absolute */
+};
+
+/* Does no rule of strict_when match it, or is the sandbox strict? 0, or -EPERM with a sentence that
+ * begins with StrictModeRequired; -E2BIG. */
+int policy_may_call(const struct plan *plan, const struct policy_call *call, struct csn_error *err);
+
 /*
  * May a running sandbox be lent this too? `mount` is as it is on the host, links followed, and
  * normalized inside; of the facts only `home`, `run_root` and `place` are asked. What the plan

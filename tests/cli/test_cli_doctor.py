@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 KEYS = {"schema", "version", "kernel", "machine", "uid", "landlock_abi", "user_namespaces", "cgroup",
-        "apparmor_restricts_userns", "yama_ptrace_scope", "walls", "kept_groups", "missing_capabilities"}
+        "apparmor_restricts_userns", "yama_ptrace_scope", "walls", "tiers", "kept_groups", "missing_capabilities"}
 WALL_KEYS = {"name", "tier", "runtime", "usable", "enforces", "enforces_by_cgroup", "limits", "cause", "fix", "weaker"}
 WITHOUT = {"memory": "sampled", "processes": "rlimit", "cpus": "affinity"}
 CONTROLLERS = {"memory": "memory", "processes": "pids", "cpus": "cpu"}
