@@ -88,9 +88,12 @@ static const struct {
 	{ "base-filter", filter_base },
 };
 
-int alone_prepare(void)
+int alone_prepare(const char *home)
 {
 	int r = 0;
+
+	if (home)
+		mkdir(home, 0755); /* a program that needs one says so itself */
 
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(steps); i++) {
 		r = steps[i].run();

@@ -8,6 +8,7 @@
  */
 #pragma once
 
-/* Before anything is read. 0, or -errno after a sentence on stderr: half a lockdown runs nothing.
+/* Before anything is read. `home` (NULL: none) is a folder to make where nobody could make it
+ * before, a new scratch. 0, or -errno after a sentence on stderr: half a lockdown runs nothing.
  */
-int alone_prepare(void);
+int alone_prepare(const char *home);

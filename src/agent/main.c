@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 {
 	struct agent agent = { 0 };
 	const char *how = argc > 1 ? argv[1] : "";
-	int r = str_is(how, "--stdio") ? alone_prepare() : 0;
+	int r = str_is(how, "--stdio") ? alone_prepare(argc > 2 ? argv[2] : NULL) : 0;
 
 	if (r >= 0)
 		r = setup(&agent);

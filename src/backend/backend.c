@@ -16,13 +16,19 @@
 #include "backend/host/host.h"
 #include "backend/landlock/landlock.h"
 #include "backend/local/local.h"
+#include "backend/oci/oci.h"
 #include "backend/process/process.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "os/sys.h"
 
-const struct backend *const backends[] = { &process_backend, &landlock_backend, &local_backend,
-					   &command_backend, NULL };
+const struct backend *const backends[] = { &process_backend,
+					   &landlock_backend,
+					   &local_backend,
+					   &oci_backend,
+					   &gvisor_backend,
+					   &command_backend,
+					   NULL };
 
 const struct backend *backend_find(const char *name)
 {
@@ -147,7 +153,7 @@ static int check_plan(const struct plan *plan, struct csn_error *err)
 /* landlock serves tier auto only, local only itself. */
 bool backend_serves(const struct backend *backend, enum plan_tier tier)
 {
-	if (backend->declare)
+	if (backend->declare || backend->is_named_only)
 		return false;
 	if (tier == TIER_LOCAL || backend->tier == TIER_LOCAL)
 		return tier == backend->tier;
@@ -164,9 +170,12 @@ int backend_choose(const struct plan *plan, const struct backend **ret_backend,
 	if (!str_is(plan->backend, "any"))
 		return choose_named(plan, ret_backend, ret_report, err);
 	for (const struct backend *const *b = backends; *b; b++) {
+		/* Who could have had another wall wants to know why not that one. */
+		struct csn_error *say = r < 0 && (*b)->is_runtimes ? NULL : err;
+
 		if (!backend_serves(*b, plan->tier))
 			continue;
-		r = try_backend(plan, *b, ret_report, err);
+		r = try_backend(plan, *b, ret_report, say);
 		if (r >= 0 && plan->tier == TIER_AUTO && (*b)->attempt && (*b)->attempt() < 0)
 			r = csn_fail(err, -ENOTSUP, "backend",
 				     "%s: the %s wall cannot be had here: namespaces are forbidden",
@@ -189,6 +198,11 @@ enum { PRIVATE_FIRST = 1879048192, PRIVATE_COUNT = 1 << 22 };
 uid_t backend_private_uid(void)
 {
 	return PRIVATE_FIRST + (uid_t)getpid() % PRIVATE_COUNT;
+}
+
+uid_t backend_private_root(void)
+{
+	return backend_private_uid() + PRIVATE_COUNT;
 }
 
 bool backend_is_private_uid(uid_t uid)

@@ -62,6 +62,7 @@ struct backend_start {
 		*toolchains;     /* absolute host folders, shown read-only at their own path */
 	const char *scratch_dir; /* host folder for scratch where the wall has no view of its own */
 	const char *run_root;    /* absolute; where walls may keep what many runs share, NULL */
+	const char *state_root;  /* absolute; the run root, whether the run is recorded or not */
 	const char *cow_dir;     /* absolute host folder for upper/ and work/, NULL without cow */
 	const char *agent_dir;   /* absolute host folder of the agent's file; NULL: unknown */
 	int agent_fd;            /* the agent's executable, opened O_RDONLY|O_CLOEXEC */
@@ -128,6 +129,16 @@ struct backend {
 	 */
 	int (*mount)(const struct wall *wall, const struct plan_mount *mount, int source_fd,
 		     struct csn_error *err);
+	/*
+	 * Ends and removes what a start of sandbox `id` left beneath the state root: a runtime's
+	 * state, the groups it made. For the end of a run, and for the cleaner of a killed monitor;
+	 * nothing is told, what stays is for `caisson gc`. NULL: it leaves nothing.
+	 */
+	void (*remove)(const char *state_root, const char *id);
+	bool is_named_only; /* `any` never takes it */
+	unsigned own_tasks; /* threads of its helpers, on the commands' account */
+	bool is_runtimes; /* `pid` is a container runtime's, outside; commands' calls are not shown
+			   */
 };
 
 /* All backends of this build, weakest first, NULL-terminated. */
@@ -151,6 +162,8 @@ int backend_choose(const struct plan *plan, const struct backend **ret_backend,
  * hands out (systemd's UIDS-GIDS document). Neighbours differ by the monitor's pid.
  */
 uid_t backend_private_uid(void);
+/* A second one, of a range of its own: uid 0 of a user namespace that a runtime needs. */
+uid_t backend_private_root(void);
 bool backend_is_private_uid(uid_t uid); /* could it be one, of any monitor? */
 
 /* Waits for the killed helper if it is dead by now: a sandbox that stays keeps no dead process. */

@@ -72,17 +72,17 @@ const char *piped_path(char *const *env)
 	return env[0] + strlen("PATH=");
 }
 
-static int start_child(const struct plan *plan, const struct backend_start *how,
-		       const struct piped_program *program, struct launch *launch,
-		       struct wall *wall)
+int piped_launch(const struct piped *piped, struct launch *launch, struct wall *wall)
 {
+	const struct piped_program *program = piped->program;
+	const struct backend_start *how = piped->how;
 	struct channels channels = CHANNELS_NONE;
 	int r = channels_make(&channels, wall, false);
 
 	if (r >= 0)
 		wall->complaints = r = make_complaints();
 	if (r >= 0) {
-		channels_fill(&channels, plan, how, launch);
+		channels_fill(&channels, piped->plan, how, launch);
 		launch->program = program->path;
 		launch->agent_argv = program->argv;
 		launch->env = program->env;
@@ -91,7 +91,7 @@ static int start_child(const struct plan *plan, const struct backend_start *how,
 	}
 	if (wall->pid == 0) {
 		close(wall->life);
-		launch_run(launch, launch_command_steps);
+		launch_run(launch, piped->steps);
 	}
 	channels_done(&channels);
 	return r;
@@ -100,13 +100,14 @@ static int start_child(const struct plan *plan, const struct backend_start *how,
 int piped_start(const struct piped_program *program, const struct plan *plan,
 		const struct backend_start *how, struct wall *ret_wall, struct csn_error *err)
 {
+	const struct piped piped = { program, plan, how, launch_command_steps };
 	struct launch *launch = launch_new();
 	struct wall wall = WALL_NONE;
 	int r = launch ? 0 : -ENOMEM;
 
 	wall.kernel_uid = geteuid();
 	if (r >= 0)
-		r = start_child(plan, how, program, launch, &wall);
+		r = piped_launch(&piped, launch, &wall);
 	free(launch);
 	if (r < 0) {
 		wall_done(&wall);

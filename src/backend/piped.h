@@ -14,6 +14,7 @@
 
 #include "backend/backend.h"
 #include "base/arena.h"
+#include "launch/launch.h"
 
 struct piped_program {
 	const char *path;  /* absolute */
@@ -38,3 +39,15 @@ const char *piped_path(char *const *env);
  */
 int piped_start(const struct piped_program *program, const struct plan *plan,
 		const struct backend_start *how, struct wall *ret_wall, struct csn_error *err);
+
+/* A start with steps of its own. All borrowed. */
+struct piped {
+	const struct piped_program *program;
+	const struct plan *plan;
+	const struct backend_start *how;
+	const struct launch_step *steps;
+};
+
+/* The same with a launch that was filled for these steps: its program, streams and limits come
+ * from here. Fills `wall`, which wall_done() clears on failure as well. 0 or -errno. */
+int piped_launch(const struct piped *piped, struct launch *launch, struct wall *wall);

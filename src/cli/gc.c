@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "audit/audit.h"
+#include "backend/oci/leftover.h"
 #include "base/fd.h"
 #include "base/place.h"
 #include "base/pool.h"
@@ -31,9 +32,13 @@ static const struct {
 	const char *kind;
 	const char *words; /* for a person */
 } kinds[] = {
-	{ "group", "the control groups" },      { "run", "placeholders and scratch of the run" },
-	{ "scratch", "the scratch folder" },    { "record", "the rest of the record" },
-	{ "skeleton", "the unused root tree" }, { "name", "the name" },
+	{ "bundle", "the container's bundle" },
+	{ "group", "the control groups" },
+	{ "run", "placeholders and scratch of the run" },
+	{ "scratch", "the scratch folder" },
+	{ "record", "the rest of the record" },
+	{ "skeleton", "the unused root tree" },
+	{ "name", "the name" },
 	{ "pool", "the name of the pool" },
 };
 
@@ -133,6 +138,16 @@ static int sweep_records(const struct cli *cli, const struct removed *removed,
 	return 0;
 }
 
+/* Their containers hold groups of their own. */
+static void sweep_bundles(const struct cli *cli, const struct removed *removed)
+{
+	_cleanup_run_ struct run run = RUN_NONE;
+	struct csn_error err;
+
+	if (run_open_root(cli, &run, &err) >= 0)
+		leftover_sweep(run.root, removed);
+}
+
 int cli_gc(struct cli *cli)
 {
 	struct gc gc = { .cli = cli, .list = json_array() };
@@ -140,6 +155,7 @@ int cli_gc(struct cli *cli)
 	struct csn_error err = { 0 };
 	int r;
 
+	sweep_bundles(cli, &removed);
 	limits_sweep(&removed); /* first: it ends what may still write to the rest */
 	r = sweep_records(cli, &removed, &err);
 	scratch_sweep(&removed);

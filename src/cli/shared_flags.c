@@ -10,12 +10,13 @@ static const struct cli_flag sandbox_flags[] = {
 	  "the policy file to use, trusted; without it caisson.yaml is searched here and above",
 	  CLI_TEXT, TO(policy), .offer = OFFER_FILE },
 	{ "tier", 0, "TIER",
-	  "at least this wall: local, auto, balanced; not available yet: virtual, assisted, strict",
+	  "at least this wall: local, auto, balanced, assisted (gvisor); not available yet: "
+	  "virtual, strict",
 	  CLI_TEXT, TO(tier), .offer = OFFER_TIER },
 	{ "backend", 0, "NAME",
 	  "exactly this wall, else the variable CAISSON_BACKEND's: process, landlock, local, "
-	  "command (where a policy file describes it), or any; not available yet: virtual, docker, "
-	  "podman, oci, gvisor, firecracker, qemu, kubernetes",
+	  "oci (runc or crun), gvisor, command (where a policy file describes it), or any; not "
+	  "available yet: virtual, docker, podman, firecracker, qemu, kubernetes",
 	  CLI_TEXT, TO(backend), .offer = OFFER_BACKEND },
 	{ "workspace", 'w', "PATH[:ro|rw|cow]",
 	  "the folder to work in; default: the project here, read-only", CLI_TEXT, TO(workspace),

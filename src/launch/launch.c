@@ -140,6 +140,11 @@ static int set_hostname(struct launch *launch, struct csn_error *err)
 }
 
 /* Joined or not started: every other way through here is a failure. */
+static int enter_stage(struct launch *launch, struct csn_error *err)
+{
+	return stage_enter(&launch->stage, &launch->rootfs, err);
+}
+
 static int join_netns(struct launch *launch, struct csn_error *err)
 {
 	_cleanup_fd_ int fd = -1;
@@ -502,6 +507,20 @@ const struct launch_step launch_command_steps[] = {
 	{ "workdir",	  go_to_workdir,   "not the caller's" },
 	{ "signals",	  usual_signals,   "the program's own from here on" },
 	{ "fds",	  arrange_streams, "last: only execve of the program follows" },
+	{ 0 },
+};
+
+const struct launch_step launch_oci_steps[] = {
+	{ "life",	  check_monitor,   "nothing that follows may outlive the monitor" },
+	{ "session",	  own_session,	   "no controlling terminal of the caller's is kept" },
+	{ "priority",	  usual_priority,  "control groups refuse a real-time class" },
+	{ "groups",	  enter_groups,	   "the runtime and all it starts are on the commands' account" },
+	{ "stage",	  enter_stage,	   "the runtime finds what is lent in these mounts and nowhere else" },
+	{ "cpus",	  choose_cpus,	   "inherited by all that the runtime starts" },
+	{ "limits",	  set_limits,	   "core dumps" },
+	{ "workdir",	  go_to_workdir,   "not the caller's" },
+	{ "signals",	  usual_signals,   "the runtime's own from here on" },
+	{ "fds",	  arrange_streams, "last: only execve of the runtime follows; it drops all privilege for the agent" },
 	{ 0 },
 };
 /* clang-format on */

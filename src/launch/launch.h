@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "launch/rootfs.h"
+#include "launch/stage.h"
 #include "os/agent_fds.h"
 #include "os/landlock.h"
 
@@ -63,6 +64,7 @@ struct launch {
 	int stream_fd;
 	int listeners_fd;
 	int error_fd;         /* a struct csn_error goes here when a step fails; closed by exec */
+	struct stage stage;   /* where a runtime finds the tree; only by launch_oci_steps */
 	struct rootfs rootfs; /* unused by walls without a mount namespace */
 	struct launch_rule rules[LAUNCH_RULES];
 };
@@ -78,6 +80,7 @@ extern const struct launch_step launch_process_steps[];
 extern const struct launch_step launch_landlock_steps[];
 extern const struct launch_step launch_local_steps[];   /* no wall: clocks and caps only */
 extern const struct launch_step launch_command_steps[]; /* `program`, which is the wall */
+extern const struct launch_step launch_oci_steps[];     /* `program`, an OCI runtime: stage.h */
 /* Of a wall prepared ahead: its agent does last what "landlock" does elsewhere; for the record. */
 extern const struct launch_step launch_ahead_step;
 

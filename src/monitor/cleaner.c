@@ -21,7 +21,7 @@ enum { KILL_MS = 2000, REMOVE_MS = 2000, WALL_MS = 2000, SWEEP_MS = 1000, LOCK_M
 
 bool cleaner_is_needed(const struct cleaner_work *work)
 {
-	return work->probe || work->scratch_dir || work->has_program ||
+	return work->probe || work->scratch_dir || work->has_program || work->remove ||
 	       (work->protect && work->protect->placeholder_count);
 }
 
@@ -40,6 +40,8 @@ static void clean_files(const struct cleaner_work *work, uint64_t wait_ms)
 
 void cleaner_clean(const struct cleaner_work *work, const struct cgroup *group)
 {
+	if (work->remove)
+		work->remove(work->state_root, work->id);
 	if (group && cgroup_remove(group, 0) < 0) {
 		cgroup_kill(group, KILL_MS);
 		cgroup_remove(group, REMOVE_MS);
@@ -86,6 +88,8 @@ _Noreturn static void wait_and_clean(const struct cleaner_work *work, int socket
 		is_patient = byte == 'p';
 	}
 	end_wall(wall_pidfd, is_patient);
+	if (work->remove)
+		work->remove(work->state_root, work->id);
 	if (work->probe)
 		limits_remove(work->probe, work->id, REMOVE_MS);
 	clean_files(work, LOCK_MS);

@@ -29,6 +29,8 @@ struct cleaner_work {
 	const char *scratch_dir;          /* "/tmp/caisson-…", NULL */
 	struct pending *pending;          /* NULL: no note */
 	bool has_program;                 /* a program of the host's is the wall */
+	const char *state_root;           /* for `remove` */
+	void (*remove)(const char *state_root, const char *id); /* backend.h; NULL: nothing */
 };
 
 struct cleaner {

@@ -142,6 +142,8 @@ int limits_open(struct limits *limits, const char *id, struct csn_error *err)
 				       .cpu_milli = plan->cpu_milli };
 	struct cgroup_probe *probe = &limits->probe;
 
+	if (wants.processes != CGROUP_UNLIMITED)
+		wants.processes += limits->own_tasks;
 	/* A group that cannot be made (no right, no space) leaves the other means. */
 	limits->has_group =
 		is_usable(probe) && cgroup_create(probe, id, &wants, &limits->group, NULL) >= 0;
@@ -275,7 +277,7 @@ void limits_watch(struct limits *limits, pid_t pid, const char *scratch_dir)
 	char path[64];
 	struct stat st;
 
-	if (limits->is_elsewhere)
+	if (limits->is_elsewhere || limits->own_tasks > 0)
 		return;
 	snprintf(path, sizeof path, "/proc/%d/root/dev/shm", (int)pid);
 	limits->is_scratch_sized = !scratch_dir;
@@ -448,6 +450,16 @@ static void judge_peak(const struct limits *limits, uint64_t max_rss, struct vio
 		add_memory_fact(limits, violations, max_rss, by_peak);
 }
 
+bool limits_saw_oom(struct limits *limits)
+{
+	struct cgroup_usage usage;
+
+	if (limits->has_group && cgroup_read(&limits->group, &usage) >= 0 &&
+	    usage.oom_kills != CGROUP_UNKNOWN && usage.oom_kills > limits->oom_seen)
+		limits->oom_seen = usage.oom_kills;
+	return limits->oom_seen > 0;
+}
+
 enum limits_state limits_finish(struct limits *limits, uint64_t max_rss,
 				struct violations *violations)
 {
@@ -461,7 +473,7 @@ enum limits_state limits_finish(struct limits *limits, uint64_t max_rss,
 	if (usage->pids_refused != CGROUP_UNKNOWN && usage->pids_refused > 0 &&
 	    violations_count(violations, FACT_PROCESS_LIMIT) == 0)
 		add_process_fact(limits, violations, usage->pids_refused);
-	if (usage->oom_kills == CGROUP_UNKNOWN || usage->oom_kills == 0)
+	if (!limits_saw_oom(limits))
 		return LIMITS_FINE;
 	add_memory_fact(limits, violations, usage->mem_peak_bytes, by_kernel);
 	return LIMITS_MEMORY;

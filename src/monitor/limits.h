@@ -20,6 +20,8 @@ enum { LIMITS_TICK_MS = 50 };
 
 struct limits {
 	bool is_elsewhere;       /* what runs may be on another machine: nothing is looked at */
+	unsigned own_tasks;      /* more than the plan's, for helpers on the same account; the first
+				  * process is one, and its file systems are not the sandbox's */
 	const struct plan *plan; /* borrowed */
 	struct cgroup_probe probe;
 	struct cgroup group;
@@ -36,6 +38,7 @@ struct limits {
 	bool is_scratch_sized;
 	bool was_scratch_full;
 	struct cgroup_usage usage; /* read at the end */
+	uint64_t oom_seen;         /* kills, of a group too that a runtime takes down with it */
 };
 
 /* Looks for controllers, changes nothing. Where groups will be made; NULL: there will be none.
@@ -75,6 +78,9 @@ enum limits_state { LIMITS_FINE, LIMITS_MEMORY };
 /* Looks at counters and samples, adds facts; `now_ms` sets the next tick. */
 enum limits_state limits_tick(struct limits *limits, pid_t pid, uint64_t now_ms,
 			      struct violations *violations);
+
+/* Reads how many were killed for memory, while what counts them is there. Is it any? */
+bool limits_saw_oom(struct limits *limits);
 
 /* Reads final counters and adds facts about them. `max_rss` of reaped processes in bytes. */
 enum limits_state limits_finish(struct limits *limits, uint64_t max_rss,

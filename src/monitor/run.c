@@ -301,6 +301,8 @@ static int start_cleaner(struct run *run, const struct cgroup_probe *probe)
 		.scratch_dir = run->scratch_dir[0] ? run->scratch_dir : NULL,
 		.pending = &run->pending,
 		.has_program = run->backend->is_program,
+		.state_root = run->setup->hidden_root,
+		.remove = run->backend->remove,
 	};
 	if (!cleaner_is_needed(&run->work))
 		return 0;
@@ -336,6 +338,7 @@ static int make_traces(struct run *run)
 
 	if (!run->backend->holds_limits)
 		probe = limits_look(&run->limits, run->plan);
+	run->limits.own_tasks = run->backend->own_tasks;
 	if (run->setup->run_root)
 		pending_sweep(run->setup->run_root, NULL);
 	r = find_names(run);
@@ -474,6 +477,7 @@ static struct backend_start start_of(const struct run *run)
 		.toolchains = run->toolchains,
 		.scratch_dir = run->scratch_dir[0] ? run->scratch_dir : NULL,
 		.run_root = run->setup->run_root,
+		.state_root = run->setup->hidden_root,
 		.cow_dir = run->cow_dir[0] ? run->cow_dir : NULL,
 		.data_bytes = limits_data_bytes(&run->limits),
 		/* Agent and helper; a keeper each call. */
@@ -508,7 +512,8 @@ static int start_wall(struct run *run, bool waits)
 	how.clone_group = limits_clone_fd(&run->limits);
 	limits_enter_fds(&run->limits, how.agent_enter, how.cmd_enter);
 	r = run->backend->start(run->plan, &how, &run->wall, &run->error);
-	if (r >= 0 && (run->backend->is_contained || run_is_apart(run)))
+	if (r >= 0 &&
+	    (run->backend->is_contained || run_is_apart(run) || run->backend->is_runtimes))
 		cleaner_watch(&run->cleaner, run->wall.pidfd, !run->backend->is_contained);
 	run->channel.fd = run->wall.stream;
 	mark(run, PHASE_CLONED);

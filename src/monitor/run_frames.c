@@ -329,6 +329,7 @@ static int on_reply(struct run *run, const struct term *items, struct csn_error 
 	if (timed_out && term_is_atom(timed_out, "true"))
 		run_clocks(run, clock_now_ms()); /* the clock that we were kept from looking at */
 	run->is_replied = true;
+	limits_saw_oom(&run->limits); /* before the wall goes */
 	run->phase_us[PHASE_END] = run_elapsed_us(run, clock_now_us());
 	run->exit_code = (int)integer_or(&items[2], "exit_code", -1);
 	run->signal = (int)integer_or(&items[2], "signal", 0);

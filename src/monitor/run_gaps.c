@@ -37,6 +37,8 @@ static const char *why_no_attempts(const struct run *run)
 		return "the command never started";
 	if (!run->setup->argv && !run->setup->text && !run->has_commands)
 		return "no command was run";
+	if (run->backend->is_runtimes)
+		return "a container runtime shows the commands' calls to nobody";
 	return str_is(run->backend->profile, "none")
 		       ? "this wall has no syscall filter"
 		       : "kernel.yama.ptrace_scope lets nobody watch the commands' calls";
@@ -92,6 +94,8 @@ static const char *why_no_processes(const struct run *run)
 
 static const char *why_no_scratch(const struct run *run)
 {
+	if (run->backend && run->backend->is_runtimes)
+		return "the runtime mounts scratch, and its free space is not looked at";
 	if (!run->backend || !run->backend->has_view)
 		return "scratch is a folder of the host's here, without a size";
 	return run->plan->limits.scratch_bytes == PLAN_UNLIMITED ? "there is no limit to meet"

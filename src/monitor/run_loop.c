@@ -81,12 +81,9 @@ static void on_wall(struct run *run, short events)
 
 static void on_oom(struct run *run, short events)
 {
-	struct cgroup_usage usage;
-
 	(void)events;
 	cgroup_oom_ack(run->limits.oom_fd);
-	if (cgroup_read(&run->limits.group, &usage) >= 0 && usage.oom_kills != CGROUP_UNKNOWN &&
-	    usage.oom_kills > 0)
+	if (limits_saw_oom(&run->limits))
 		run_end(run, END_MEMORY, false);
 }
 

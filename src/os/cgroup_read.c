@@ -61,6 +61,17 @@ static int dir_of(const struct cgroup *cg, int controller)
 	return cg->side_fd[cg->layout == CGROUP_V2 ? 0 : controller][CGROUP_CMD];
 }
 
+/* Of the group that a container runtime makes in ours, by the sandbox's id. */
+static uint64_t count_inner_oom(const struct cgroup *cg)
+{
+	char name[CGROUP_ID + 32];
+	uint64_t inner;
+
+	snprintf(name, sizeof name, "%s/memory.oom_control", cg->id);
+	inner = cgroup_file_key(cg->side_fd[CGROUP_MEMORY][CGROUP_CMD], name, "oom_kill");
+	return inner == CGROUP_UNKNOWN ? 0 : inner;
+}
+
 /* v2 counts a group's descendants too, v1 does not. */
 static uint64_t count_oom(const struct cgroup *cg)
 {
@@ -76,7 +87,7 @@ static uint64_t count_oom(const struct cgroup *cg)
 			      "oom_kill");
 	if (agent == CGROUP_UNKNOWN || cmd == CGROUP_UNKNOWN)
 		return CGROUP_UNKNOWN;
-	return agent + cmd;
+	return agent + cmd + count_inner_oom(cg);
 }
 
 int cgroup_read(const struct cgroup *cg, struct cgroup_usage *ret_usage)

@@ -37,8 +37,8 @@ const struct key policy_keys[KEY_COUNT] = {
 	[KEY_VERSION] = { "version", "1", "The format of the file. Required.", KIND_VERSION,
 			  .min = 1, .max = 1 },
 	[KEY_TIER] = { "tier", "local, virtual, auto, balanced, assisted or strict",
-		       "The weakest wall that will do. Planned: virtual, assisted, strict.",
-		       KIND_TIER, WIDER_LESS, AT(tier) },
+		       "The weakest wall that will do. Planned: virtual, strict.", KIND_TIER,
+		       WIDER_LESS, AT(tier) },
 	[KEY_APPROVAL] = { "approval", "none or required",
 			   "Does a person have to say yes first, to each start?", KIND_CHOICE,
 			   WIDER_LESS, AT(needs_approval), .choices = approvals },
@@ -46,7 +46,7 @@ const struct key policy_keys[KEY_COUNT] = {
 			  "any, local, virtual, landlock, process, docker, podman, oci, gvisor, "
 			  "firecracker, qemu, kubernetes or command",
 			  "Exactly this wall; any takes the first that meets the tier. "
-			  "Planned: all but local, landlock, process and command.",
+			  "Planned: virtual, docker, podman, firecracker, qemu and kubernetes.",
 			  KIND_TEXT, WIDER_BACKEND, AT(backend), .choices = backends },
 	[KEY_WORKSPACE_PATH] = { "workspace.path", "a folder",
 				 "The folder lent to the code; relative to the file.", KIND_TEXT,

@@ -107,7 +107,6 @@ def test_an_unknown_tier_lists_what_is_usable(cli, project):
 
 @pytest.mark.parametrize("argv, code, says", [
     (["--tier", "strict"], "StrictModeUnavailable", "doctor"),
-    (["--tier", "assisted"], "TierUnavailable", "doctor"),
     (["--backend", "docker"], "TierUnavailable", "Usable here: "),
     (["--backend", "landlock"], "TierUnavailable", "tier: auto"),
     (["--policy", "strict.yaml"], "StrictModeRequired", "doctor"),

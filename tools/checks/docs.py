@@ -134,11 +134,15 @@ def walls(root, say):
     """The README's table of walls says `here` of what src/backend has, and `planned` of the rest."""
     if not os.path.exists(os.path.join(root, "README.md")):
         return
+    built = set()
+    for folder, _, files in os.walk(os.path.join(root, "src/backend")):
+        for name in files:
+            built.update(re.findall(r'^\t\.name = "(\w+)"', read(root, os.path.join(folder, name)), re.M))
     for number, line in enumerate(read(root, "README.md").split("\n"), 1):
         match = re.match(r"\| (`\w+`(?:, `\w+`)*) \|.*\| (here|planned) \|$", line)
         if not match:
             continue
         names = re.findall(r"\w+", match.group(1))
-        here = any(os.path.isdir(os.path.join(root, "src/backend", name)) for name in names)
+        here = any(name in built for name in names)
         if here != (match.group(2) == "here"):
             say("README.md", number, f"{names[0]} is {'here' if here else 'not here'}, and the table says {match.group(2)}")

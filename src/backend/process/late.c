@@ -56,7 +56,7 @@ static bool is_same(int fd, int other_fd)
 static int map_ids(const struct wall *wall, int tree_fd, const char *host, struct csn_error *err)
 {
 	pid_t helper = 0;
-	_cleanup_fd_ int userns_fd = userns_make(wall->kernel_uid, &helper, err);
+	_cleanup_fd_ int userns_fd = userns_make(wall->kernel_uid, 0, &helper, err);
 	int r = userns_fd < 0 ? userns_fd : mounts_idmap(tree_fd, userns_fd);
 
 	while (helper > 0 && waitpid(helper, NULL, 0) < 0 && errno == EINTR)

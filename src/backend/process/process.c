@@ -97,7 +97,7 @@ static int prepare(const struct plan *plan, const struct backend_start *how, str
 	if (!launch)
 		return csn_fail(err, -ENOMEM, "start", "out of memory");
 	if (geteuid() == 0) {
-		start->userns_fd = userns_make(wall->kernel_uid, &wall->helper, err);
+		start->userns_fd = userns_make(wall->kernel_uid, 0, &wall->helper, err);
 		if (start->userns_fd < 0)
 			return start->userns_fd;
 	}

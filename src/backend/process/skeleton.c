@@ -168,6 +168,15 @@ static int add_boot(struct buf *key)
 	return n <= 0 ? -ENOENT : buf_add(key, id, (size_t)n);
 }
 
+void skeleton_mark(struct rootfs *rootfs)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < rootfs->count; i++)
+		rootfs->items[i].is_ahead =
+			is_there(&rootfs->items[i], &st) && !is_covered(rootfs, i);
+}
+
 /* Marks the items that can be made ahead, and writes down what they are. */
 static int make_key(struct rootfs *rootfs, struct key *key)
 {

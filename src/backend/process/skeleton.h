@@ -25,5 +25,8 @@
  */
 int skeleton_use(const struct tree *tree, struct rootfs *rootfs);
 
+/* Marks the items that can be made ahead in an empty folder by rootfs_fill(). */
+void skeleton_mark(struct rootfs *rootfs);
+
 /* Is nothing of the run root lent? */
 bool skeleton_is_apart(const struct tree *tree);

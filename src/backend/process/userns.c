@@ -43,7 +43,19 @@ int userns_write_maps(pid_t pid, unsigned inside, uid_t uid, gid_t gid)
 	return r;
 }
 
-int userns_make(uid_t uid, pid_t *ret_helper, struct csn_error *err)
+static int write_pairs(pid_t pid, uid_t uid, uid_t spare)
+{
+	char map[64];
+	int r;
+
+	if (spare == 0)
+		return userns_write_maps(pid, 0, uid, uid);
+	snprintf(map, sizeof map, "0 %u 1\n%u %u 1\n", uid, spare, spare);
+	r = write_proc(pid, "gid_map", map);
+	return r < 0 ? r : write_proc(pid, "uid_map", map);
+}
+
+int userns_make(uid_t uid, uid_t spare, pid_t *ret_helper, struct csn_error *err)
 {
 	int fd = -1, r;
 	char path[64];
@@ -57,7 +69,7 @@ int userns_make(uid_t uid, pid_t *ret_helper, struct csn_error *err)
 			pause();
 		_exit(0);
 	}
-	r = userns_write_maps(pid, 0, uid, uid);
+	r = write_pairs(pid, uid, spare);
 	if (r >= 0) {
 		snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
 		fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -11,8 +11,9 @@
 int userns_write_maps(pid_t pid, unsigned inside, uid_t uid, gid_t gid);
 
 /*
- * A user namespace in which on-disk id 0 is `uid`'s: what root's mounts are mapped through. A
- * descriptor, or -errno with a sentence. *ret_helper made it and is killed, but to be waited for:
- * at the end, since its death takes as long as a start's every other step.
+ * A user namespace in which on-disk id 0 is `uid`'s: what root's mounts are mapped through.
+ * `spare`, another one than 0, stays itself there: a helper of that id makes files and hands them
+ * over. A descriptor, or -errno with a sentence. *ret_helper made it and is killed, but to be
+ * waited for: at the end, since its death takes as long as a start's every other step.
  */
-int userns_make(uid_t uid, pid_t *ret_helper, struct csn_error *err);
+int userns_make(uid_t uid, uid_t spare, pid_t *ret_helper, struct csn_error *err);
