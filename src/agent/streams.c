@@ -80,16 +80,6 @@ static void watch_all(struct agent *agent, struct streams *streams)
 		  (struct agent_source){ SOURCE_STDIN, streams->slot });
 }
 
-void streams_begin(struct agent *agent, struct streams *streams)
-{
-	for (int i = 0; i < STREAMS_OUTPUTS; i++)
-		if (streams->output_fd[i] >= 0)
-			fd_set_nonblock(streams->output_fd[i], 1);
-	if (streams->stdin_fd >= 0)
-		fd_set_nonblock(streams->stdin_fd, 1);
-	watch_all(agent, streams);
-}
-
 /* ---- output --------------------------------------------------------------------------------- */
 
 void streams_send(struct agent *agent, int64_t ref, enum streams_output which, const void *data,
@@ -253,6 +243,8 @@ static void pump_input(struct agent *agent, struct streams *streams)
 	size_t size = buf_size(&streams->input), n = 0;
 	const uint8_t *data = buf_at(&streams->input);
 
+	if (!streams->has_begun)
+		return; /* queued: its window bounds what is kept */
 	if (size > 0)
 		n = write_input(agent, streams, data, size);
 	if (n > 0) {
@@ -263,6 +255,20 @@ static void pump_input(struct agent *agent, struct streams *streams)
 	if (n == size && streams->is_input_over && !streams->is_end_sent)
 		end_input(agent, streams);
 	watch_all(agent, streams);
+}
+
+void streams_begin(struct agent *agent, struct streams *streams)
+{
+	for (int i = 0; i < STREAMS_OUTPUTS; i++)
+		if (streams->output_fd[i] >= 0)
+			fd_set_nonblock(streams->output_fd[i], 1);
+	if (streams->stdin_fd >= 0)
+		fd_set_nonblock(streams->stdin_fd, 1);
+	streams->has_begun = true;
+	if (has_input(streams))
+		pump_input(agent, streams);
+	else
+		watch_all(agent, streams);
 }
 
 int streams_input(struct agent *agent, struct streams *streams, const void *data, size_t size,

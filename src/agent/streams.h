@@ -26,6 +26,7 @@ struct streams {
 	int stdin_fd; /* write end, -1: closed, or none (a terminal has its own) */
 	uint32_t output_events[STREAMS_OUTPUTS]; /* what each is watched for, 0: not at all */
 	uint32_t stdin_events;
+	bool has_begun;     /* before that, input is kept */
 	struct buf input;   /* not written yet */
 	bool is_input_over; /* nothing follows what is in `input` */
 	bool is_end_sent;   /* and the command was told */

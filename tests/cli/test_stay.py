@@ -263,6 +263,22 @@ def test_input_goes_through(stay):
     assert client.answer(1)[1].strip() == b"150000"
 
 
+def test_input_waits_for_a_command_that_waits(stay):
+    """Of many that are asked for at once most have not begun when their input comes."""
+    client = stay.started().client()
+    for ref in range(1, 13):
+        client.send("call", ref, Atom("exec"), {"command": b"wc -c", "stdin": True})
+        client.send("data", ref, Atom("stdin"), b"x" * 1000 * ref)
+        client.send("data", ref, Atom("stdin"), Atom("eof"))
+    outputs, ended = {}, 0
+    while ended < 12:
+        frame = client.frame()
+        if frame[0] == "data":
+            outputs[frame[1]] = int(frame[3])
+        ended += frame[0] in ("reply", "failed")
+    assert outputs == {ref: 1000 * ref for ref in range(1, 13)}
+
+
 def test_who_sends_more_than_his_window_is_dropped(stay):
     client = stay.started().client()
     client.send("call", 1, Atom("exec"), {"command": b"sleep 30", "stdin": True})
