@@ -41,7 +41,9 @@ enum source_kind {
 	SOURCE_TTY,
 	SOURCE_FAILURE,
 	SOURCE_SEARCH, /* `slot` is of the search */
-	SOURCE_KEEPER
+	SOURCE_KEEPER,
+	SOURCE_GATE_DOOR,
+	SOURCE_GATE /* `slot` is of the connection */
 };
 
 struct agent_source {
@@ -50,6 +52,7 @@ struct agent_source {
 };
 
 struct exec;
+struct gates;
 struct job;
 struct search;
 
@@ -79,7 +82,8 @@ struct agent {
 	struct job *jobs[AGENT_CALLS];
 	uint64_t job_order; /* of the next job */
 	struct search *searches[AGENT_SEARCHES];
-	bool has_search; /* AGENT_FD_SEARCH is there */
+	bool has_search;     /* AGENT_FD_SEARCH is there */
+	struct gates *gates; /* that commands may ask for; NULL: none */
 };
 
 /* Queues frames; a failure (out of memory) ends the agent: a lost frame would be a lie. */

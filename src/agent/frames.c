@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/exec.h"
+#include "agent/gates.h"
 #include "agent/job.h"
 #include "agent/search.h"
 #include "agent/verbs.h"
@@ -25,12 +26,22 @@ static int keep_text(const struct term *term, char *ret_text, size_t size)
 	return 0;
 }
 
+/* Are there gates, as asked for? Where they cannot be had `ready` is silent, and it is the
+ * monitor's to judge. */
+static bool open_gates(struct agent *agent, const struct term *map)
+{
+	const struct term *names = term_get(map, "gates"), *at = term_get(map, "gates_at");
+
+	return names && at && gates_open(agent, names, at) >= 0;
+}
+
 static int on_init(struct agent *agent, const struct term *items)
 {
 	const struct term *profile = term_get(&items[1], "profile");
 	const struct term *workspace = term_get(&items[1], "workspace");
 	const struct term *listener = term_get(&items[1], "listener");
 	const struct term *ahead = term_get(&items[1], "ahead");
+	bool has_gates;
 	struct emit emit;
 
 	if (agent->is_init)
@@ -42,10 +53,15 @@ static int on_init(struct agent *agent, const struct term *items)
 	    keep_text(workspace, agent->workspace, sizeof agent->workspace) < 0)
 		return -EBADMSG;
 	roots_open(&agent->roots, agent->workspace);
+	has_gates = open_gates(agent, &items[1]);
 	emit = agent_frame(agent);
 	emit_tuple(&emit, 2);
 	emit_atom(&emit, "ready");
-	emit_map(&emit, 3);
+	emit_map(&emit, has_gates ? 4 : 3);
+	if (has_gates) {
+		emit_atom(&emit, "gates");
+		emit_bool(&emit, true);
+	}
 	emit_atom(&emit, "version");
 	emit_int(&emit, PROTOCOL_VERSION);
 	emit_atom(&emit, "verbs");
@@ -118,6 +134,12 @@ static int on_cancel(struct agent *agent, const struct term *items)
 	return 0;
 }
 
+static int on_gate_result(struct agent *agent, const struct term *items)
+{
+	gates_answer(agent, items);
+	return 0;
+}
+
 static int on_stop(struct agent *agent, const struct term *items)
 {
 	struct emit emit = agent_frame(agent);
@@ -138,7 +160,7 @@ static const struct {
 	[FRAME_INIT] = { on_init, true },         [FRAME_DATA_IN] = { on_data, false },
 	[FRAME_WINDOW_IN] = { on_window, false }, [FRAME_SIGNAL] = { on_signal, false },
 	[FRAME_RESIZE] = { on_resize, false },    [FRAME_CANCEL] = { on_cancel, false },
-	[FRAME_STOP] = { on_stop, true },
+	[FRAME_STOP] = { on_stop, true },         [FRAME_GATE_RESULT] = { on_gate_result, false },
 };
 
 int agent_handle(struct agent *agent, int index, const struct term *frame, size_t size)

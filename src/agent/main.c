@@ -24,6 +24,8 @@
 #include "agent/alone.h"
 #include "agent/commands.h"
 #include "agent/exec.h"
+#include "agent/gate_client.h"
+#include "agent/gates.h"
 #include "agent/job.h"
 #include "agent/monitor.h"
 #include "agent/search.h"
@@ -82,6 +84,10 @@ static int dispatch(struct agent *agent, const struct epoll_event *event)
 		reap(agent);
 	else if (kind == SOURCE_SEARCH)
 		search_ready(agent, (unsigned)slot);
+	else if (kind == SOURCE_GATE_DOOR)
+		gates_knock(agent);
+	else if (kind == SOURCE_GATE)
+		gates_ready(agent, (unsigned)slot, event->events);
 	else if (slot < AGENT_CALLS && agent->execs[slot])
 		exec_ready(agent, agent->execs[slot], kind);
 	return 0;
@@ -126,6 +132,7 @@ static int loop(struct agent *agent)
 	jobs_done(agent);
 	search_done(agent);
 	commands_done(agent);
+	gates_done(agent);
 	return r;
 }
 
@@ -165,8 +172,11 @@ int main(int argc, char **argv)
 {
 	struct agent agent = { 0 };
 	const char *how = argc > 1 ? argv[1] : "";
-	int r = str_is(how, "--stdio") ? alone_prepare(argc > 2 ? argv[2] : NULL) : 0;
+	int r;
 
+	if (gate_client_is_meant())
+		return gate_client_main(argc, argv);
+	r = str_is(how, "--stdio") ? alone_prepare(argc > 2 ? argv[2] : NULL) : 0;
 	if (r >= 0)
 		r = setup(&agent);
 	if (r >= 0 && str_is(how, AGENT_AHEAD))

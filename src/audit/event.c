@@ -37,7 +37,8 @@ static const struct {
 	[EVENT_EXEC_ENDED] = { "ExecEnded", "A command ended: `termination`, `usage`.", false },
 	[EVENT_GATE_CALLED] = { "GateCalled",
 				"Sandboxed code asked for something by name: `gate`, redacted "
-				"arguments, `is_error`.",
+				"`args`, `call_id`, `is_error`, `reason`, `duration_ms`; "
+				"`others`: refused calls before it that are not on record.",
 				false },
 	[EVENT_APPROVED] = { "Approved",
 			     "A person said yes to this start, and the yes is used up: `id`, "

@@ -96,18 +96,27 @@ static bool put_places(struct env *env, const struct env_facts *facts)
 	return is_good;
 }
 
-static bool put_path(struct env *env, const char *const *paths)
+/* Gates come last: in a folder that commands can write nothing takes the place of a tool. */
+static bool put_path(struct env *env, const struct env_facts *facts)
 {
-	const char *path = "/usr/local/bin:/usr/bin:/bin";
-	const char *joined = path;
+	const char *const *paths = facts->paths;
+	const char *joined = "/usr/local/bin:/usr/bin:/bin";
 	size_t n = 0;
 
+	if (facts->gates_at)
+		joined = arena_printf(env->arena, "%s:%s/bin", joined, facts->gates_at);
 	for (; paths && paths[n]; n++)
 		;
 	while (joined && n > 0)
 		joined = arena_printf(env->arena, "%s:%s", paths[--n], joined);
 	joined = joined ? arena_printf(env->arena, "PATH=%s", joined) : NULL;
 	return joined && put(env, joined);
+}
+
+static bool put_gates(struct env *env, const struct env_facts *facts)
+{
+	return !facts->gates_at ||
+	       put(env, arena_printf(env->arena, "CAISSON_GATES=%s/gates", facts->gates_at));
 }
 
 static bool put_tools(struct env *env, const char *const *tools)
@@ -190,7 +199,8 @@ char **env_make(const struct plan *plan, const struct env_facts *facts, struct a
 		env.items && passed && put_fixed(&env, plan, facts) && put_places(&env, facts);
 
 	if (is_good && !facts->is_local)
-		is_good = put_path(&env, facts->paths) && put_tools(&env, facts->tools);
+		is_good = put_path(&env, facts) && put_tools(&env, facts->tools) &&
+			  put_gates(&env, facts);
 	is_good = is_good && put_passed(&env, plan, facts, passed) && put_own(&env, plan, facts);
 	if (!is_good)
 		return NULL;

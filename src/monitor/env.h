@@ -14,8 +14,9 @@ struct env_facts {
 	const char *const *tools; /* "NAME=VALUE" of version managers; may be NULL */
 	const char *git_name;     /* with git_identity; NULL: unknown */
 	const char *git_email;
-	const char *scratch; /* host folder where the wall has no view of its own, else NULL */
-	bool is_local;       /* no wall: HOME, USER and PATH are the caller's */
+	const char *scratch;  /* host folder where the wall has no view of its own, else NULL */
+	const char *gates_at; /* folder of the gates inside (gates.h), NULL: none */
+	bool is_local;        /* no wall: HOME, USER and PATH are the caller's */
 	bool has_tty;
 };
 

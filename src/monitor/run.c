@@ -207,6 +207,7 @@ static int prepare_view(struct run *run)
 	if (r < 0)
 		return r;
 	run->toolchains = toolchain.prefixes;
+	facts.gates_at = run_place_gates(run);
 	facts.paths = toolchain.paths;
 	facts.tools = toolchain.env;
 	if (run->plan->git_identity) {
@@ -418,6 +419,8 @@ static int prepare(struct run *run)
 		r = prepare_view(run);
 	if (r >= 0)
 		r = make_traces(run);
+	if (r >= 0)
+		r = run_open_gates(run);
 	run->limits.is_elsewhere = run_is_apart(run);
 	mark(run, PHASE_PREPARED);
 	return r;
@@ -468,8 +471,6 @@ static int make_layer(struct run *run)
 /* What a wall is started with, but for descriptors. */
 static struct backend_start start_of(const struct run *run)
 {
-	bool stays = !run->setup->argv && !run->setup->text;
-
 	return (struct backend_start){
 		.sandbox_id = run->sandbox_id,
 		.hidden = run->hidden,
@@ -481,9 +482,9 @@ static struct backend_start start_of(const struct run *run)
 		.cow_dir = run->cow_dir[0] ? run->cow_dir : NULL,
 		.data_bytes = limits_data_bytes(&run->limits),
 		/* Agent and helper; a keeper each call. */
-		.own_processes = stays ? 2 + STAY_KEEPERS : 2,
+		.own_processes = run_stays(run) ? 2 + STAY_KEEPERS : 2,
 		.has_tty = run->setup->tty_fd >= 0,
-		.stays = !run->setup->argv && !run->setup->text,
+		.stays = run_stays(run),
 		.wall_fd = run->setup->wall_fd,
 	};
 }
@@ -491,7 +492,6 @@ static struct backend_start start_of(const struct run *run)
 static int start_wall(struct run *run, bool waits)
 {
 	struct backend_start how = start_of(run);
-	bool stays = !run->setup->argv && !run->setup->text;
 	char agent_dir[PATH_MAX];
 	_cleanup_fd_ int agent_fd = -1, search_fd = -1;
 	int r = 0;
@@ -500,7 +500,7 @@ static int start_wall(struct run *run, bool waits)
 		r = agent_file_open("caisson-agent", &agent_fd, &run->error);
 	if (r < 0)
 		return r;
-	if (stays && !run->backend->is_callers)
+	if (run_stays(run) && !run->backend->is_callers)
 		r = agent_file_open("caisson-search", &search_fd, &run->error);
 	if (r < 0)
 		return r;
@@ -517,7 +517,7 @@ static int start_wall(struct run *run, bool waits)
 		cleaner_watch(&run->cleaner, run->wall.pidfd, !run->backend->is_contained);
 	run->channel.fd = run->wall.stream;
 	mark(run, PHASE_CLONED);
-	return r;
+	return r < 0 ? r : run_check_gates(run);
 }
 
 static void save_output(struct run *run)
@@ -599,6 +599,8 @@ static void retain(const struct run *run)
 /* What needs no dead wall is given back while it dies. */
 static void release(struct run *run)
 {
+	gates_free(run->gates);
+	run->gates = NULL;
 	channel_done(&run->channel);
 	sink_done(&run->out);
 	sink_done(&run->err);

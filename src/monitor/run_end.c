@@ -282,6 +282,8 @@ void run_over(struct run *run)
 		run_kill(run);
 	else
 		run_destroy(run);
+	gates_free(run->gates); /* what is under way is on record as not done */
+	run->gates = NULL;
 	if (limits_finish(&run->limits, run->max_rss, &run->violations) == LIMITS_MEMORY &&
 	    (run->ending == END_NONE || run->ending == END_LOST))
 		run->ending = END_MEMORY;

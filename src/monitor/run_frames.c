@@ -105,11 +105,13 @@ int run_send_init(struct run *run)
 	struct emit emit = channel_frame(&run->channel);
 	const char *workspace = run->plan->workspace.host ? run->plan->workspace.at : "/tmp";
 	/* Of somebody else's program it is not asked: not all know the key. */
-	bool is_ahead = !run->setup->argv && !run->setup->text && !run_is_declared(run);
+	bool is_ahead = run_stays(run) && !run_is_declared(run);
 
 	emit_tuple(&emit, 2);
 	emit_atom(&emit, "init");
-	emit_map(&emit, is_ahead ? 4 : 3);
+	emit_map(&emit, 3u + is_ahead + (run->gates ? 2 : 0));
+	if (run->gates)
+		run_emit_gates(&emit, run);
 	if (is_ahead)
 		emit_bool_key(&emit, "ahead", true);
 	emit_atom(&emit, "workspace");
@@ -270,7 +272,10 @@ static void watch_and_log(struct run *run)
 
 static int on_ready(struct run *run, const struct term *items, struct csn_error *err)
 {
-	(void)items;
+	int r = run_check_ready(run, &items[1], err);
+
+	if (r < 0)
+		return r;
 	if (run->is_ready)
 		return out_of_turn(err, "ready");
 	run->is_ready = true;
@@ -405,12 +410,20 @@ static int on_fact(struct run *run, const struct term *items, struct csn_error *
 	return 0;
 }
 
+static int on_gate_call(struct run *run, const struct term *items, struct csn_error *err)
+{
+	if (!run->gates || !run->is_ready)
+		return out_of_turn(err, "a gate's call");
+	gates_call(run->gates, items);
+	return 0;
+}
+
 typedef int (*frame_handler)(struct run *run, const struct term *items, struct csn_error *err);
 
 static const frame_handler handlers[] = {
-	[FRAME_READY] = on_ready,   [FRAME_REPLY] = on_reply,       [FRAME_FAILED] = on_failed,
-	[FRAME_DATA_OUT] = on_data, [FRAME_WINDOW_OUT] = on_window, [FRAME_FACT] = on_fact,
-	[FRAME_BYE] = on_ignored,
+	[FRAME_READY] = on_ready,   [FRAME_REPLY] = on_reply,         [FRAME_FAILED] = on_failed,
+	[FRAME_DATA_OUT] = on_data, [FRAME_WINDOW_OUT] = on_window,   [FRAME_FACT] = on_fact,
+	[FRAME_BYE] = on_ignored,   [FRAME_GATE_CALL] = on_gate_call,
 };
 
 int run_handle_frame(void *data, int index, const struct term *items, struct csn_error *err)

@@ -35,7 +35,7 @@ static const char *why_no_attempts(const struct run *run)
 		return NULL;
 	if (!run->is_executing || !run->backend)
 		return "the command never started";
-	if (!run->setup->argv && !run->setup->text && !run->has_commands)
+	if (run_stays(run) && !run->has_commands)
 		return "no command was run";
 	if (run->backend->is_runtimes)
 		return "a container runtime shows the commands' calls to nobody";
@@ -226,7 +226,7 @@ static bool has_variable(const struct run *run, const char *start)
 /* One that stays has calls, and time between them. */
 static bool is_carried_out(const struct run *run, const struct plan_gap *gap)
 {
-	return !run->setup->argv && !run->setup->text && str_is(gap->key, "limits.idle");
+	return run_stays(run) && str_is(gap->key, "limits.idle");
 }
 
 json_t *run_no_effect(const struct run *run)

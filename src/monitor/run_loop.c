@@ -23,7 +23,8 @@ enum slot {
 	SLOT_OUT,
 	SLOT_ERR,
 	SLOT_IN,
-	SLOT_COUNT
+	SLOT_COUNT,
+	SLOT_ALL = SLOT_COUNT + GATES_CALLS
 };
 
 static void on_notify(struct run *run, short events)
@@ -135,7 +136,8 @@ static void (*const handlers[SLOT_COUNT])(struct run *run, short events) = {
 	[SLOT_IN] = on_in,
 };
 
-static void fill(const struct run *run, struct pollfd *fds)
+/* How many there are. */
+static size_t fill(const struct run *run, struct pollfd *fds)
 {
 	bool reads = run->is_input_open && run->input_window > 0 && run->is_ready;
 	bool has_stream = !run->channel.is_ended && !run->channel.is_broken;
@@ -154,6 +156,7 @@ static void fill(const struct run *run, struct pollfd *fds)
 	fds[SLOT_OUT] = (struct pollfd){ sink_wants_out(&run->out) ? run->out.fd : -1, POLLOUT, 0 };
 	fds[SLOT_ERR] = (struct pollfd){ sink_wants_out(&run->err) ? run->err.fd : -1, POLLOUT, 0 };
 	fds[SLOT_IN].fd = reads ? run->setup->stdin_fd : -1;
+	return SLOT_COUNT + gates_watch(run->gates, fds + SLOT_COUNT);
 }
 
 /* Over when the command is, or when nobody is left to tell; what came is written first. */
@@ -170,18 +173,22 @@ static bool is_over(struct run *run)
 
 void run_loop(struct run *run)
 {
-	struct pollfd fds[SLOT_COUNT];
+	struct pollfd fds[SLOT_ALL];
 
 	while (!is_over(run)) {
+		size_t count;
 		int wait_ms;
 
 		channel_flush(&run->channel);
 		wait_ms = run_clocks(run, clock_now_ms());
-		fill(run, fds);
-		if (poll(fds, SLOT_COUNT, wait_ms) < 0)
+		count = fill(run, fds);
+		if (poll(fds, count, wait_ms) < 0)
 			continue;
 		for (int i = 0; i < SLOT_COUNT; i++)
 			if (fds[i].fd >= 0 && fds[i].revents)
 				handlers[i](run, fds[i].revents);
+		for (size_t i = SLOT_COUNT; i < count; i++)
+			if (fds[i].revents)
+				gates_ready(run->gates, fds[i].fd);
 	}
 }

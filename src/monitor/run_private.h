@@ -5,6 +5,7 @@
  *   run_loop.c    one poll loop: who is ready, which clock is next
  *   run_frames.c  what the agent says, what we say to it
  *   exec_failure.c  why a command could not be executed
+ *   run_gates.c   what code may ask the host for: is it there
  *   run_end.c     ending a run: reasons, signals, deadlines
  *   run_result.c  result.json and the events of the audit log
  *   run_gaps.c    what the run did not do and could not see
@@ -21,6 +22,7 @@
 #include "monitor/channel.h"
 #include "monitor/cleaner.h"
 #include "monitor/ending.h"
+#include "monitor/gates.h"
 #include "monitor/limits.h"
 #include "monitor/notify.h"
 #include "monitor/pending.h"
@@ -61,6 +63,8 @@ struct run {
 	struct notify *notify;
 	struct record record;
 	struct record ahead;       /* made with the wall, becomes `record` */
+	struct gates *gates;       /* what code may ask the host for; NULL: nothing */
+	const char *gates_at;      /* where they are inside */
 	struct redactor *redactor; /* known secrets; patterns are always looked for */
 	int signal_fd;
 	struct cleaner_work work;
@@ -144,6 +148,22 @@ void run_log_up(struct run *run);
 /* Writes state.json, once: what a run that is lost was doing. Without hurry: that it runs is told
  * by the lock on its folder. */
 void run_write_state(struct run *run);
+
+/* ---- run_gates.c ---- */
+
+/* The table of gates, where the plan has any: 0, or a negative errno with a sentence in
+ * run->error. The second one, when the wall stands: may its commands connect? */
+int run_open_gates(struct run *run);
+int run_check_gates(struct run *run);
+
+/* Where they are inside, for the environment; NULL where there are none. */
+const char *run_place_gates(struct run *run);
+
+/* Two pairs of {init, …}: "gates" and "gates_at". */
+void run_emit_gates(struct emit *emit, const struct run *run);
+
+/* The agent is ready: has it the gates that it was asked for? 0, or -ENOTSUP with a sentence. */
+int run_check_ready(const struct run *run, const struct term *map, struct csn_error *err);
 
 /* ---- run_end.c ---- */
 
@@ -249,6 +269,12 @@ json_t *run_not_protected(const struct run *run);
 /* No wall could be chosen, or a call is none for this one, as `err` says: where strict was asked
  * for that is a fact. */
 void run_note_strict(struct run *run, const struct csn_error *err);
+
+/* Is it a sandbox that stays, whose commands come later? */
+static inline bool run_stays(const struct run *run)
+{
+	return !run->setup->argv && !run->setup->text;
+}
 
 /* Is the wall a program of somebody's, which does what its author says and shows us nothing? */
 static inline bool run_is_declared(const struct run *run)

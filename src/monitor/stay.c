@@ -282,6 +282,7 @@ static int live(struct stay *stay, int started, struct run_outcome *ret_outcome)
 	bool has_left;
 	int r;
 
+	gates_on_fork(stay->run.gates, stay_forget, stay);
 	if (started >= 0 && stay_mount_init(stay) >= 0)
 		stay_loop(stay, look_at_clocks);
 	else
@@ -318,6 +319,12 @@ struct stay *stay_prepare(const struct stay_setup *setup, struct csn_error *err)
 		csn_fail(err, -ENOTSUP, "pool",
 			 "a copy-on-write workspace cannot be lent to a prepared sandbox: use ro "
 			 "or rw, or start such sandboxes without a pool");
+		return NULL;
+	}
+	if (setup->run.plan->gate_count > 0) {
+		csn_fail(err, -ENOTSUP, "pool",
+			 "a prepared sandbox has no gates, and the policy names some: start such "
+			 "sandboxes without a pool");
 		return NULL;
 	}
 	stay = stay_new(setup);
@@ -364,6 +371,7 @@ const char *stay_differs(const struct stay *stay, const struct stay_setup *setup
 		{ "limits", has_same_limits(&a->limits, &b->limits) },
 		{ "limits_mode", a->limits_mode == b->limits_mode },
 		{ "scratch space", str_is(a->scratch_at, b->scratch_at) },
+		{ "gates", b->gate_count == 0 },
 		{ "image", !a->image && !b->image },
 		{ "mount_roots", plan_lends_late(a) == plan_lends_late(b) },
 		{ "place of the workspace or a mount", stay->run.backend->has_places(a, b) },

@@ -342,6 +342,10 @@ static int on_ready(struct stay *stay, const struct term *items, struct csn_erro
 {
 	const struct term *verbs = term_get(&items[1], "verbs");
 
+	int r = run_check_ready(&stay->run, &items[1], err);
+
+	if (r < 0)
+		return r;
 	if (stay->is_up)
 		return out_of_turn(err, "ready");
 	for (size_t i = 0; verbs && i < verbs->count; i++) {
@@ -498,12 +502,20 @@ static int on_ignored(struct stay *stay, const struct term *items, struct csn_er
 	return 0;
 }
 
+static int on_gate_call(struct stay *stay, const struct term *items, struct csn_error *err)
+{
+	if (!stay->run.gates)
+		return out_of_turn(err, "a gate's call");
+	gates_call(stay->run.gates, items);
+	return 0;
+}
+
 typedef int (*agent_handler)(struct stay *stay, const struct term *items, struct csn_error *err);
 
 static const agent_handler handlers[] = {
-	[FRAME_READY] = on_ready,   [FRAME_REPLY] = on_reply,       [FRAME_FAILED] = on_failed,
-	[FRAME_DATA_OUT] = on_data, [FRAME_WINDOW_OUT] = on_window, [FRAME_FACT] = on_fact,
-	[FRAME_BYE] = on_ignored,
+	[FRAME_READY] = on_ready,   [FRAME_REPLY] = on_reply,         [FRAME_FAILED] = on_failed,
+	[FRAME_DATA_OUT] = on_data, [FRAME_WINDOW_OUT] = on_window,   [FRAME_FACT] = on_fact,
+	[FRAME_BYE] = on_ignored,   [FRAME_GATE_CALL] = on_gate_call,
 };
 
 int stay_handle_frame(void *data, int index, const struct term *items, struct csn_error *err)

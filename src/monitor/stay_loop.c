@@ -11,7 +11,10 @@
 #include "monitor/stay_private.h"
 #include "monitor/worker.h"
 
-enum { FIXED = 6, FDS_MAX = FIXED + 3 * STAY_CALLS + 2 * STAY_DETACHED + STAY_CLIENTS + 1 };
+enum {
+	FIXED = 6,
+	FDS_MAX = FIXED + 3 * STAY_CALLS + 2 * STAY_DETACHED + STAY_CLIENTS + 1 + GATES_CALLS
+};
 
 /* Of what came before in the same turn a later one may be the victim: each looks whether `fd` is
  * still its own. */
@@ -178,6 +181,21 @@ static void add_channel(struct watch *watch, const struct channel *channel, read
 		add(watch, (struct pollfd){ channel->out_fd, POLLOUT, 0 }, on_room, i);
 }
 
+static void on_gate(struct stay *stay, size_t i, const struct pollfd *fd)
+{
+	(void)i;
+	gates_ready(stay->run.gates, fd->fd);
+}
+
+static void add_gates(struct watch *watch, const struct stay *stay)
+{
+	struct pollfd fds[GATES_CALLS];
+	size_t count = gates_watch(stay->run.gates, fds);
+
+	for (size_t i = 0; i < count; i++)
+		add(watch, fds[i], on_gate, i);
+}
+
 static void fill(struct watch *watch, const struct stay *stay)
 {
 	watch->count = 0;
@@ -189,6 +207,7 @@ static void fill(struct watch *watch, const struct stay *stay)
 	for (size_t i = 0; i < stay->calls_end; i++)
 		if (stay->calls[i].work)
 			add_channel(watch, &stay->calls[i].work->channel, on_worker, i);
+	add_gates(watch, stay);
 	for (size_t i = 0; i < stay->clients_end; i++)
 		add_channel(watch, &stay->clients[i].channel, on_client, i);
 }

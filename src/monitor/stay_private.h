@@ -211,6 +211,10 @@ void stay_text(const struct stay_exec *exec, const struct term *map, struct csn_
 
 /* ---- stay_work.c ---- */
 
+/* In a process of a call's own: what ends with the monitor, for those who wait for it, is not held
+ * open there. `data` is the stay. */
+void stay_forget(void *data);
+
 /* 0, or -errno with a sentence. */
 int stay_work_start(struct stay *stay, struct stay_call *call, const struct term *map,
 		    struct csn_error *err);

@@ -10,7 +10,7 @@
 #include "monitor/stay_verbs.h"
 
 /* In the worker: what ends with the monitor, for those who wait for it, is not held open here. */
-static void forget(void *data)
+void stay_forget(void *data)
 {
 	struct stay *stay = data;
 
@@ -21,6 +21,7 @@ static void forget(void *data)
 	for (size_t i = 0; i < stay->calls_end; i++)
 		if (stay->calls[i].work)
 			fd_close(stay->calls[i].work->channel.fd);
+	gates_forget(stay->run.gates);
 	fd_close(stay->setup->listen_fd);
 	fd_close(stay->run.wall.stream);
 }
@@ -33,7 +34,7 @@ int stay_work_start(struct stay *stay, struct stay_call *call, const struct term
 		.ref = call->ref,
 		.work = call->own->work,
 		.map = map,
-		.forget = forget,
+		.forget = stay_forget,
 		.data = stay,
 	};
 

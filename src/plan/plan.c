@@ -94,7 +94,6 @@ static bool fill_lists(struct plan *plan)
 		{ &plan->allow, no_names },
 		{ &plan->env_pass, default_pass },
 		{ &plan->env_set, no_names },
-		{ &plan->gates, no_names },
 		{ &plan->command_argv, no_names },
 		{ &plan->command_enforces, no_names },
 		{ &plan->command_observes, no_names },

@@ -84,6 +84,19 @@ struct plan_mount {
 	enum plan_access access;
 };
 
+/* Something that code may ask the host for by its name (docs/gates.md). */
+struct plan_gate {
+	const char *name;
+	const char *schema;  /* of the arguments, the text of a JSON object; NULL: any object */
+	const char **argv;   /* the host's program, absolute, NULL-terminated; NULL: a function of
+			      * whoever opened the sandbox */
+	uint64_t timeout_ms; /* of one call */
+	uint64_t rate;       /* calls a minute */
+	bool is_ephemeral;   /* arguments are not recorded */
+};
+
+enum { PLAN_GATE_RATE = 600, PLAN_GATE_MS = 30000, PLAN_GATES = 64 };
+
 struct plan_workspace {
 	const char *host; /* absolute; NULL: no workspace */
 	const char *at;   /* absolute inside, "/workspace" unless the caller chose */
@@ -139,7 +152,8 @@ struct plan {
 	const char **command_observes; /* names of events, the same */
 	const char *image;             /* NULL: none */
 	bool rootless_required;        /* `container.rootless: required` */
-	const char **gates;
+	struct plan_gate *gates;
+	size_t gate_count;
 	struct plan_rule *strict_when; /* no call may match one; empty where the tier is strict */
 	size_t strict_count;
 	const char *policy_path; /* the file in force; NULL: built-in defaults */
@@ -199,6 +213,11 @@ struct plan_gap {
  * *at is 0 at first. NULL: no more.
  */
 const struct plan_gap *plan_gap_next(const struct plan *plan, size_t *at);
+
+/* The gate of that name, NULL: none. */
+const struct plan_gate *plan_gate_find(const struct plan *plan, const char *name);
+/* Does one give exactly what the other gives? */
+bool plan_gate_is_same(const struct plan_gate *a, const struct plan_gate *b);
 
 /* Is `text` in the NULL-terminated list? */
 bool plan_has(const char *const *list, const char *text);

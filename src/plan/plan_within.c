@@ -202,7 +202,13 @@ static bool image_within(const struct plan *child, const struct plan *parent)
 
 static bool gates_within(const struct plan *child, const struct plan *parent)
 {
-	return is_subset(child->gates, parent->gates);
+	for (size_t i = 0; i < child->gate_count; i++) {
+		const struct plan_gate *gate = plan_gate_find(parent, child->gates[i].name);
+
+		if (!gate || !plan_gate_is_same(&child->gates[i], gate))
+			return false;
+	}
+	return true;
 }
 
 static bool toolchains_within(const struct plan *child, const struct plan *parent)

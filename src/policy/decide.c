@@ -213,6 +213,13 @@ static int store_mounts(struct decision *d, enum key_id id, const struct policy_
 	return code;
 }
 
+static int store_gates(struct decision *d, enum key_id id, const struct policy_value *value,
+		       const char *folder, const char *where)
+{
+	(void)id;
+	return decide_gates(d, value, folder, where);
+}
+
 int decide_store(struct decision *d, enum key_id id, const struct policy_value *value,
 		 const char *folder, const char *where)
 {
@@ -224,6 +231,7 @@ int decide_store(struct decision *d, enum key_id id, const struct policy_value *
 		[KIND_COUNT] = store_number,  [KIND_CPUS] = store_number,
 		[KIND_TEXT] = store_text,     [KIND_LIST] = store_list,
 		[KIND_ENV] = store_env,       [KIND_MOUNTS] = store_mounts,
+		[KIND_GATES] = store_gates,
 	};
 
 	return stores[policy_keys[id].kind](d, id, value, folder, where);
@@ -361,7 +369,9 @@ static int fill_plan(struct decision *d, enum plan_tier tier, const struct polic
 		return code;
 	d->granted = *plan;
 	code = decide_flags(d);
-	return code < 0 ? code : decide_places(d);
+	if (code == 0)
+		code = decide_places(d);
+	return code < 0 ? code : decide_gates_safe(d);
 }
 
 static int build(struct decision *d, enum plan_tier tier, const struct policy_item *rule)

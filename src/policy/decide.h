@@ -81,6 +81,13 @@ enum decide_want { WANT_FOLDER, WANT_MOUNTABLE, WANT_ROOT };
 int decide_real(struct decision *d, enum decide_want want, const char *where,
 		char path[POLICY_PATH_MAX]);
 
+/* Puts the gates into the plan (gates.c). */
+int decide_gates(struct decision *d, const struct policy_value *value, const char *folder,
+		 const char *where);
+
+/* Could code inside replace what one of its gates executes? -EPERM with a sentence (gates.c). */
+int decide_gates_safe(struct decision *d);
+
 /* Adds a mount to the plan after checking its host path (paths.c). */
 int decide_add_mount(struct decision *d, const struct plan_mount *mount, const char *where);
 

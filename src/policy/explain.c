@@ -106,7 +106,7 @@ int policy_explain(const struct policy *policy, const struct plan *plan, struct 
 /* Enough of a plan for plan_gap_next(): what the file says, decided by nobody. */
 static void take_values(const struct policy *policy, struct plan *plan)
 {
-	static const char *some_gates[] = { "a gate", NULL };
+	static struct plan_gate function;
 
 	for (size_t id = 0; id < KEY_COUNT; id++) {
 		const struct policy_value *value = &policy->values[id];
@@ -117,8 +117,10 @@ static void take_values(const struct policy *policy, struct plan *plan)
 	}
 	plan->needs_approval |= policy->values[KEY_TIER].approval;
 	plan->image = policy->values[KEY_CONTAINER_IMAGE].text;
-	if (policy->values[KEY_GATES].count)
-		plan->gates = some_gates;
+	if (gates_have_function(&policy->values[KEY_GATES])) {
+		plan->gates = &function;
+		plan->gate_count = 1;
+	}
 }
 
 int policy_remarks(const struct policy *policy, struct buf *ret_text)

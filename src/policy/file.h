@@ -45,6 +45,13 @@ int value_read(const struct policy_source *source, const struct key *key, const 
 int value_read_text(const struct policy_source *source, const struct key *key, const char *text,
 		    struct policy_value *ret_value);
 
+/* Reads the list of gates, as value_read() does (gates.c). */
+int gates_read(const struct policy_source *source, const struct key *key, const struct node *node,
+	       struct policy_value *value);
+
+/* Is one of them a function of the program that opens the sandbox? */
+bool gates_have_function(const struct policy_value *value);
+
 /*
  * policy_parse() with a byte quota, so that a test can make every allocation fail. The
  * source gives name and error; the arena is the policy's own.

@@ -167,9 +167,9 @@ const struct key policy_keys[KEY_COUNT] = {
 	[KEY_OVERRIDES_PER_REQUEST] = { "overrides.per_request", "true or false",
 					"May a flag loosen limits, tier, backend and network?",
 					KIND_BOOL, WIDER_MORE },
-	[KEY_GATES] = { "gates", "a name of letters, digits and _",
-			"What code may ask the host for, by name. Planned.", KIND_LIST, WIDER_ADDED,
-			AT(gates), .is_valid = text_is_name },
+	[KEY_GATES] = { "gates", "a list of NAME or {name: NAME, command: [PROGRAM, ...]}",
+			"What code may ask the host for, by name: [gates.md](gates.md).",
+			KIND_GATES, WIDER_GATES, AT(gates) },
 };
 
 enum key_id key_find(const char *path)

@@ -71,6 +71,7 @@ enum key_kind {
 	KIND_ENV,
 	KIND_MOUNTS,
 	KIND_RULES,
+	KIND_GATES,
 	KIND_COUNT_
 };
 
@@ -87,6 +88,7 @@ enum key_wider {
 	WIDER_OUTSIDE, /* a path not beneath the one before */
 	WIDER_BACKEND, /* a wall that `any` would never take */
 	WIDER_MOUNTS,
+	WIDER_GATES,
 	WIDER_COUNT
 };
 

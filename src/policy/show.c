@@ -190,12 +190,57 @@ static int show_mounts(const struct key *key, const struct plan *plan, enum key_
 	return code < 0 ? code : buf_add_byte(buf, ']');
 }
 
+static int show_argv(const char **argv, struct buf *buf)
+{
+	int code = buf_add_text(buf, ", command: [");
+
+	for (size_t i = 0; code == 0 && argv[i]; i++) {
+		code = buf_add_text(buf, i ? ", " : "");
+		if (code == 0)
+			code = key_show_text(argv[i], buf);
+	}
+	return code < 0 ? code : buf_add_byte(buf, ']');
+}
+
+static int show_gate(const struct plan_gate *gate, struct buf *buf)
+{
+	char time[64];
+	int code = buf_printf(buf, "{name: %s", gate->name);
+
+	str_format_duration(gate->timeout_ms, time, sizeof time);
+	if (code == 0 && gate->argv)
+		code = show_argv(gate->argv, buf);
+	if (code == 0 && gate->schema) /* JSON is YAML */
+		code = buf_printf(buf, ", schema: %s", gate->schema);
+	if (code == 0)
+		code = buf_printf(buf, ", timeout: %s, rate: %" PRIu64, time, gate->rate);
+	if (code == 0 && gate->is_ephemeral)
+		code = buf_add_text(buf, ", ephemeral: true");
+	return code < 0 ? code : buf_add_byte(buf, '}');
+}
+
+static int show_gates(const struct key *key, const struct plan *plan, enum key_how how,
+		      struct buf *buf)
+{
+	int code = buf_add_byte(buf, '[');
+
+	(void)key;
+	(void)how;
+	for (size_t i = 0; code == 0 && i < plan->gate_count; i++) {
+		code = buf_add_text(buf, i ? ", " : "");
+		if (code == 0)
+			code = show_gate(&plan->gates[i], buf);
+	}
+	return code < 0 ? code : buf_add_byte(buf, ']');
+}
+
 static int (*const shows[KIND_COUNT_])(const struct key *, const struct plan *, enum key_how,
 				       struct buf *) = {
 	[KIND_VERSION] = show_version, [KIND_TIER] = show_tier,   [KIND_CHOICE] = show_choice,
 	[KIND_BOOL] = show_bool,       [KIND_TIME] = show_number, [KIND_SIZE] = show_number,
 	[KIND_COUNT] = show_number,    [KIND_CPUS] = show_number, [KIND_TEXT] = show_text,
 	[KIND_LIST] = show_list,       [KIND_ENV] = show_env,     [KIND_MOUNTS] = show_mounts,
+	[KIND_GATES] = show_gates,
 };
 
 int key_show(const struct key *key, const struct plan *plan, enum key_how how, struct buf *buf)

@@ -69,5 +69,7 @@ const char *policy_template(void)
 	       "#command: {argv: [], enforces: [], observes: []}\n"
 	       "#overrides: {per_request: false}   # true: flags may loosen limits, tier, wall, "
 	       "network\n"
-	       "#gates: []                   # planned: what the code may ask the host for\n";
+	       "# What the code may ask the host for, by name: {name: status, command: "
+	       "[/path/to/it]}\n"
+	       "#gates: []\n";
 }

@@ -332,12 +332,17 @@ static int read_rules(const struct reading *r, const struct node *node)
 	return 0;
 }
 
+static int read_gates(const struct reading *r, const struct node *node)
+{
+	return gates_read(r->source, r->key, node, r->value);
+}
+
 static int (*const readers[KIND_COUNT_])(const struct reading *, const struct node *) = {
 	[KIND_VERSION] = read_version, [KIND_TIER] = read_tier,   [KIND_CHOICE] = read_choice,
 	[KIND_BOOL] = read_bool,       [KIND_TIME] = read_number, [KIND_SIZE] = read_number,
 	[KIND_COUNT] = read_number,    [KIND_CPUS] = read_number, [KIND_TEXT] = read_text,
 	[KIND_LIST] = read_list,       [KIND_ENV] = read_env,     [KIND_MOUNTS] = read_mounts,
-	[KIND_RULES] = read_rules,
+	[KIND_RULES] = read_rules,     [KIND_GATES] = read_gates,
 };
 
 int value_read(const struct policy_source *source, const struct key *key, const struct node *node,

@@ -91,6 +91,18 @@ static bool more_mounts(const struct key *key, const struct plan *now, const str
 	return now->mount_count > base->mount_count;
 }
 
+static bool more_gates(const struct key *key, const struct plan *now, const struct plan *base)
+{
+	(void)key;
+	for (size_t i = 0; i < now->gate_count; i++) {
+		const struct plan_gate *gate = plan_gate_find(base, now->gates[i].name);
+
+		if (!gate || !plan_gate_is_same(gate, &now->gates[i]))
+			return true;
+	}
+	return false;
+}
+
 bool key_is_wider(const struct key *key, const struct plan *now, const struct plan *base)
 {
 	static bool (*const ways[WIDER_COUNT])(const struct key *, const struct plan *,
@@ -100,7 +112,7 @@ bool key_is_wider(const struct key *key, const struct plan *now, const struct pl
 		[WIDER_ADDED] = added,        [WIDER_REMOVED] = removed,
 		[WIDER_ACCESS] = more_access, [WIDER_IDLE] = later,
 		[WIDER_OUTSIDE] = outside,    [WIDER_BACKEND] = other_wall,
-		[WIDER_MOUNTS] = more_mounts,
+		[WIDER_MOUNTS] = more_mounts, [WIDER_GATES] = more_gates,
 	};
 
 	return key->width != 0 && ways[key->wider](key, now, base);

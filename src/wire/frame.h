@@ -22,6 +22,8 @@ enum {
 	/* Bytes that a stream had better take at once: with its default a whole window does not
 	   fit. */
 	FRAME_STREAM = 2 * FRAME_WINDOW,
+	FRAME_GATE_CALL_BYTES = 64 << 10,    /* most bytes of a gate's arguments */
+	FRAME_GATE_RESULT_BYTES = 256 << 10, /* and of what it answers */
 	FRAME_DATA_HEAD = 48 /* most bytes of a `data` frame before those of its binary */
 };
 
@@ -69,12 +71,14 @@ enum frame_index {
 	FRAME_RESIZE,
 	FRAME_CANCEL,
 	FRAME_STOP,
+	FRAME_GATE_RESULT,
 	FRAME_READY,
 	FRAME_REPLY,
 	FRAME_FAILED,
 	FRAME_DATA_OUT,
 	FRAME_WINDOW_OUT,
 	FRAME_FACT,
+	FRAME_GATE_CALL,
 	FRAME_BYE,
 	FRAME_OPEN,
 	FRAME_CLOSE,

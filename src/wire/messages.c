@@ -26,6 +26,7 @@ enum {
 	COMMANDS_MAX = 128,   /* running and remembered: AGENT_CALLS + AGENT_ENDED */
 	PATTERN_BYTES = 1024, /* of an expression for `wait` */
 	OPEN_LIST_BYTES = 1 << 20,
+	GATES_BYTES = 32 << 10, /* of all names of gates */
 };
 
 #define YEAR_MS 31536000000u
@@ -37,6 +38,9 @@ static const struct frame_key init_keys[] = {
 	{ "listener", 'B', false, 0,
 	  "commands announce a notify listener, with their Ref, on descriptor 3" },
 	{ "ahead", 'B', false, 0, "commands will come: the first may be forked ahead" },
+	{ "gates", 'L', false, GATES_BYTES, "what commands may ask for by `gate_call`" },
+	{ "gates_at", 'p', false, PATH_BYTES,
+	  "a folder to be made: `gates` in it is a socket, `bin` has a program for each" },
 	{ NULL },
 };
 
@@ -44,6 +48,13 @@ static const struct frame_key ready_keys[] = {
 	{ "version", 'i', true, UINT16_MAX, "of this protocol: 1" },
 	{ "verbs", 'A', true, 64, "what `call` may name" },
 	{ "enforces", 'A', true, 64, "what this agent enforces by itself" },
+	{ "gates", 'B', false, 0, "`gate_call` may come: `init` asked for it" },
+	{ NULL },
+};
+
+static const struct frame_key gate_keys[] = {
+	{ "result", 'b', true, FRAME_GATE_RESULT_BYTES, "what it answered, or why it did not" },
+	{ "is_error", 'B', true, 0, "it did not" },
 	{ NULL },
 };
 
@@ -68,6 +79,11 @@ const struct frame_message frame_messages[] = {
 			   "ends a call and everything it started" },
 	[FRAME_STOP] = { "stop", "", "{stop}", FROM_MONITOR, SMALL_BYTES,
 			 "ends everything; answered by `bye`" },
+	[FRAME_GATE_RESULT] = { "gate_result", "im", "{gate_result, Ref, Map}", FROM_MONITOR,
+				FRAME_GATE_RESULT_BYTES + 2 * SMALL_BYTES,
+				"the answer to `gate_call`; a Ref that nobody waits for any more "
+				"is passed over",
+				.keys = gate_keys },
 	[FRAME_READY] = { "ready", "m", "{ready, Map}", FROM_AGENT, INIT_BYTES,
 			  "the answer to `init`", .keys = ready_keys },
 	[FRAME_REPLY] = { "reply", "im", "{reply, Ref, Map}", FROM_AGENT, CALL_BYTES,
@@ -89,6 +105,11 @@ const struct frame_message frame_messages[] = {
 			 "a "
 			 "wall of one's own, an `event` that `command.observes` names, with `ref` "
 			 "of the call, `path`, `address`, `host`, `text`" },
+	[FRAME_GATE_CALL] = { "gate_call", "ibb", "{gate_call, Ref, Name, Args}", FROM_AGENT,
+			      FRAME_GATE_CALL_BYTES + NAME_BYTES + SMALL_BYTES,
+			      "code asks for a gate by its name; Ref is the asker's own, Args the "
+			      "text of a JSON object",
+			      .max_binary = FRAME_GATE_CALL_BYTES },
 	[FRAME_BYE] = { "bye", "m", "{bye, Info}", FROM_AGENT, INIT_BYTES,
 			"the last message; Info is a map" },
 	[FRAME_OPEN] = { "open", "im", "{open, Ref, Map}", FROM_OPENER, CALL_BYTES,

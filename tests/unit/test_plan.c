@@ -17,7 +17,7 @@ LIST(host_ab, "a", "b");
 LIST(lang_aws, "LANG", "AWS");
 LIST(lang, "LANG");
 LIST(a_is_1, "A=1");
-LIST(echo, "echo");
+static struct plan_gate echo[] = { { .name = "echo" } };
 
 static void test_defaults(void)
 {
@@ -264,7 +264,7 @@ CHANGE(mine, p->backend = "command"; p->command_argv = ssh; p->command_enforces 
 CHANGE(mine_less, p->backend = "command"; p->command_argv = ssh)
 CHANGE(other_mine, p->backend = "command"; p->command_argv = sudo; p->command_enforces = pids)
 CHANGE(image, p->image = "debian")
-CHANGE(gates, p->gates = echo)
+CHANGE(gates, p->gates = echo; p->gate_count = 1)
 CHANGE(approval, p->needs_approval = true)
 CHANGE(kill_it, p->on_violation = REACT_KILL)
 CHANGE(hard, p->limits_mode = LIMITS_HARD)

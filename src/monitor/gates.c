@@ -1,0 +1,448 @@
+/* Calls of gates, from the agent's frame to the record; see gates.h. */
+#include "monitor/gates.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "monitor/gate_run.h"
+#include "monitor/gate_schema.h"
+#include "monitor/run_private.h"
+
+enum { MINUTE_MS = 60000, REFUSALS = 60, SHOWN_NAME = 80 };
+
+/* So many a minute, and so many at once: one that was not used in a minute has them all. */
+struct rate {
+	uint64_t most;
+	uint64_t credit_ms; /* of MINUTE_MS; one costs MINUTE_MS / most */
+	uint64_t at_ms;
+};
+
+struct gate {
+	const struct plan_gate *plan;
+	json_t *schema;
+	struct rate rate;
+};
+
+struct gate_call {
+	int64_t ref; /* the agent's; 0: free */
+	int64_t id;  /* on record */
+	struct gate *gate;
+	json_t *args;
+	char *text; /* the same, for its program */
+	struct gate_order order;
+	struct work *work;
+	bool is_told; /* its worker has to end yet */
+	uint64_t started_us;
+};
+
+struct gates {
+	struct gates_setup setup;
+	void (*forget)(void *data);
+	void *forget_data;
+	struct gate *gates;
+	size_t count;
+	struct rate refusals;
+	uint64_t untold; /* refusals that are not on record */
+	int64_t last_id;
+	struct gate_call calls[GATES_CALLS];
+};
+
+/* ---- how often --------------------------------------------------------------------------------
+ */
+
+static struct rate new_rate(uint64_t most)
+{
+	return (struct rate){ .most = most, .credit_ms = MINUTE_MS, .at_ms = clock_now_ms() };
+}
+
+static bool take(struct rate *rate)
+{
+	uint64_t now_ms = clock_now_ms(), price = (MINUTE_MS + rate->most - 1) / rate->most;
+
+	rate->credit_ms += now_ms - rate->at_ms;
+	rate->at_ms = now_ms;
+	if (rate->credit_ms > MINUTE_MS)
+		rate->credit_ms = MINUTE_MS;
+	if (rate->credit_ms < price)
+		return false;
+	rate->credit_ms -= price;
+	return true;
+}
+
+void gates_on_fork(struct gates *gates, void (*forget)(void *data), void *data)
+{
+	if (!gates)
+		return;
+	gates->forget = forget;
+	gates->forget_data = data;
+}
+
+static void call_free(struct gate_call *call)
+{
+	work_free(call->work);
+	json_decref(call->args);
+	free(call->text);
+	*call = (struct gate_call){ 0 };
+}
+
+/* ---- answers and the record ------------------------------------------------------------------ */
+
+static void tell(struct gates *gates, int64_t ref, const struct term *result, bool is_error)
+{
+	struct emit emit = channel_frame(gates->setup.agent);
+
+	emit_tuple(&emit, 3);
+	emit_atom(&emit, "gate_result");
+	emit_int(&emit, ref);
+	emit_map(&emit, 2);
+	emit_atom(&emit, "result");
+	emit_binary(&emit, result->bytes.data, result->bytes.size);
+	emit_atom(&emit, "is_error");
+	emit_bool(&emit, is_error);
+	/* A stream that takes no more ends the sandbox elsewhere. */
+	channel_send(gates->setup.agent, &emit);
+}
+
+static struct term text_term(const char *text)
+{
+	return (struct term){ .type = TERM_BINARY,
+			      .bytes = { (const uint8_t *)text, strlen(text) } };
+}
+
+static json_t *args_of(const struct gates *gates, const struct gate_call *call)
+{
+	if (!call->args || call->gate->plan->is_ephemeral)
+		return json_null();
+	return redact_json(gates->setup.run->redactor, call->args);
+}
+
+static void record(struct gates *gates, const struct gate_call *call, const struct term *reason,
+		   bool is_error)
+{
+	const struct redactor *redactor = gates->setup.run->redactor;
+	json_t *event =
+		json_pack("{s:s, s:I, s:o?, s:b, s:f}", "gate", call->gate->plan->name, "call_id",
+			  (json_int_t)call->id, "args", args_of(gates, call), "is_error", is_error,
+			  "duration_ms", (double)(clock_now_us() - call->started_us) / 1000.0);
+
+	if (event && is_error && !call->gate->plan->is_ephemeral)
+		json_object_set_new(
+			event, "reason",
+			redact_text(redactor, reason->bytes.data,
+				    reason->bytes.size < 512 ? reason->bytes.size : 512));
+	chain_add(gates->setup.chain, EVENT_GATE_CALLED, event);
+}
+
+/* Who worked on it is let go once he has nothing more to say. */
+static void finish(struct gates *gates, struct gate_call *call, const struct term *result,
+		   bool is_error)
+{
+	record(gates, call, result, is_error);
+	tell(gates, call->ref, result, is_error);
+	call->is_told = true;
+	if (!call->work)
+		call_free(call);
+}
+
+static void fail(struct gates *gates, struct gate_call *call, const char *sentence)
+{
+	struct term text = text_term(sentence);
+
+	finish(gates, call, &text, true);
+}
+
+/* Nothing was called. What is on record of it is the first so many of a minute. */
+static void refuse(struct gates *gates, const struct term *items, const struct csn_error *why)
+{
+	struct term text = text_term(why->text);
+	json_t *name;
+
+	tell(gates, items[1].integer, &text, true);
+	if (!take(&gates->refusals)) {
+		gates->untold++;
+		return;
+	}
+	name = redact_text(gates->setup.run->redactor, items[2].bytes.data,
+			   items[2].bytes.size < SHOWN_NAME ? items[2].bytes.size : SHOWN_NAME);
+	chain_add(gates->setup.chain, EVENT_GATE_CALLED,
+		  json_pack("{s:o?, s:n, s:b, s:s, s:I}", "gate", name, "args", "is_error", 1,
+			    "reason", why->text, "others", (json_int_t)gates->untold));
+	gates->untold = 0;
+}
+
+/* ---- from the start to the end -----------------------------------------------------------------
+ */
+
+void gates_free(struct gates *gates)
+{
+	if (!gates)
+		return;
+	/* All at once, and then each is waited for. */
+	for (size_t i = 0; i < GATES_CALLS; i++)
+		if (gates->calls[i].work)
+			work_kill(gates->calls[i].work);
+	for (size_t i = 0; i < GATES_CALLS; i++) {
+		struct term reason = text_term("the sandbox ended before it did");
+
+		if (gates->calls[i].ref && !gates->calls[i].is_told)
+			record(gates, &gates->calls[i], &reason, true);
+		call_free(&gates->calls[i]);
+	}
+	for (size_t i = 0; i < gates->count; i++)
+		json_decref(gates->gates[i].schema);
+	free(gates->gates);
+	free(gates);
+}
+
+void gates_forget(struct gates *gates)
+{
+	for (size_t i = 0; gates && i < GATES_CALLS; i++)
+		if (gates->calls[i].work)
+			fd_close(gates->calls[i].work->channel.fd);
+}
+
+static int read_schema(struct gate *gate, struct csn_error *err)
+{
+	struct csn_error why = { 0 };
+	int r = 0;
+
+	if (gate->plan->schema)
+		r = gate_schema_read(gate->plan->schema, &gate->schema, &why);
+	return r < 0 ? csn_fail(err, r, "gates", "gate %s: %s", gate->plan->name, why.text) : 0;
+}
+
+static void forget_run(void *data)
+{
+	const struct run *run = data;
+
+	gates_forget(run->gates);
+	fd_close(run->wall.stream);
+}
+
+int gates_new(const struct gates_setup *setup, struct gates **ret_gates, struct csn_error *err)
+{
+	const struct plan *plan = setup->run->plan;
+	struct gates *gates;
+	int r = 0;
+
+	*ret_gates = NULL;
+	if (plan->gate_count == 0)
+		return 0;
+	gates = calloc(1, sizeof *gates);
+	if (gates)
+		gates->gates = calloc(plan->gate_count, sizeof *gates->gates);
+	if (!gates || !gates->gates) {
+		free(gates);
+		return csn_fail(err, -ENOMEM, "gates", "out of memory");
+	}
+	gates->setup = *setup;
+	gates->refusals = new_rate(REFUSALS);
+	gates_on_fork(gates, forget_run, (void *)(uintptr_t)setup->run);
+	for (; r >= 0 && gates->count < plan->gate_count; gates->count++) {
+		struct gate *gate = &gates->gates[gates->count];
+
+		gate->plan = &plan->gates[gates->count];
+		gate->rate = new_rate(gate->plan->rate);
+		r = read_schema(gate, err);
+	}
+	if (r < 0)
+		gates_free(gates);
+	else
+		*ret_gates = gates;
+	return r;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static struct gate *find_gate(struct gates *gates, const struct term *name)
+{
+	for (size_t i = 0; i < gates->count; i++) {
+		const char *own = gates->gates[i].plan->name;
+
+		if (strlen(own) == name->bytes.size &&
+		    memcmp(own, name->bytes.data, name->bytes.size) == 0)
+			return &gates->gates[i];
+	}
+	return NULL;
+}
+
+static struct gate_call *find_free(struct gates *gates)
+{
+	for (size_t i = 0; i < GATES_CALLS; i++)
+		if (!gates->calls[i].ref)
+			return &gates->calls[i];
+	return NULL;
+}
+
+static int unknown(const struct term *name, struct csn_error *err)
+{
+	char text[SHOWN_NAME], shown[2 * SHOWN_NAME];
+
+	snprintf(text, sizeof text, "%.*s", (int)name->bytes.size, (const char *)name->bytes.data);
+	str_escape(text, false, shown, sizeof shown);
+	return csn_fail(err, -ENOENT, "gates", "unknown gate: %s", shown);
+}
+
+static int read_args(const struct gate *gate, const struct term *args, json_t **ret_args,
+		     struct csn_error *err)
+{
+	json_error_t why;
+	json_t *value = json_loadb((const char *)args->bytes.data, args->bytes.size,
+				   JSON_REJECT_DUPLICATES, &why);
+	char shown[160];
+	int r;
+
+	if (!value) {
+		str_escape(why.text, false, shown, sizeof shown);
+		return csn_fail(err, -EINVAL, "gates", "the arguments are no JSON: %s", shown);
+	}
+	r = json_is_object(value)
+		    ? gate_schema_check(gate->schema, value, err)
+		    : csn_fail(err, -EINVAL, "gates",
+			       "the arguments are no JSON object, such as {\"name\": \"value\"}");
+	if (r < 0)
+		json_decref(value);
+	else
+		*ret_args = value;
+	return r;
+}
+
+/* May it be called now? */
+static int admit(struct gates *gates, struct gate *gate, struct csn_error *err)
+{
+	if (!find_free(gates))
+		return csn_fail(err, -EAGAIN, "gates",
+				"too many gate calls at once: at most %d; ask again", GATES_CALLS);
+	if (!take(&gate->rate))
+		return csn_fail(err, -EAGAIN, "gates",
+				"the gate was called too often: %llu times a minute; ask later",
+				(unsigned long long)gate->plan->rate);
+	return 0;
+}
+
+static void forget(void *data)
+{
+	struct gates *gates = ((struct gate_order *)data)->gates;
+
+	gates->forget(gates->forget_data);
+}
+
+static int start(struct gates *gates, struct gate_call *call, struct csn_error *err)
+{
+	static const struct term nothing = { .type = TERM_MAP };
+	struct work_order order = { .run = gates->setup.run,
+				    .ref = call->ref,
+				    .work = gate_run,
+				    .map = &nothing,
+				    .forget = forget,
+				    .data = &call->order };
+
+	for (size_t i = 0; i < GATES_CALLS; i++)
+		order.others += gates->calls[i].work != NULL;
+	call->text = json_dumps(call->args, JSON_COMPACT);
+	if (!call->text)
+		return csn_fail(err, -ENOMEM, "gates", "out of memory");
+	call->order =
+		(struct gate_order){ call->gate->plan, call->text, strlen(call->text), gates };
+	return work_start(&order, &call->work, err);
+}
+
+static void begin(struct gates *gates, struct gate_call *call)
+{
+	struct csn_error err = { 0 };
+
+	if (!call->gate->plan->argv)
+		fail(gates, call,
+		     "nobody answers this gate: it is a function of the program that opens the "
+		     "sandbox");
+	else if (start(gates, call, &err) < 0)
+		fail(gates, call, err.text);
+}
+
+void gates_call(struct gates *gates, const struct term *items)
+{
+	struct gate *gate = find_gate(gates, &items[2]);
+	struct csn_error err = { 0 };
+	json_t *args = NULL;
+	struct gate_call *call;
+	int r = gate ? read_args(gate, &items[3], &args, &err) : unknown(&items[2], &err);
+
+	if (r >= 0)
+		r = admit(gates, gate, &err);
+	if (r < 0) {
+		json_decref(args);
+		refuse(gates, items, &err);
+		return;
+	}
+	call = find_free(gates);
+	*call = (struct gate_call){ .ref = items[1].integer,
+				    .id = ++gates->last_id,
+				    .gate = gate,
+				    .args = args,
+				    .started_us = clock_now_us() };
+	begin(gates, call);
+}
+
+/* ---- workers --------------------------------------------------------------------------------- */
+
+size_t gates_watch(const struct gates *gates, struct pollfd *fds)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; gates && i < GATES_CALLS; i++)
+		if (gates->calls[i].work)
+			fds[count++] =
+				(struct pollfd){ gates->calls[i].work->channel.fd, POLLIN, 0 };
+	return count;
+}
+
+struct hearing {
+	struct gates *gates;
+	struct gate_call *call;
+};
+
+/* A worker is ours, and read what a program of the host's wrote: its one frame is bounded again. */
+static int on_frame(void *data, int index, const struct term *items, struct csn_error *err)
+{
+	struct hearing *hearing = data;
+	struct gate_call *call = hearing->call;
+	const struct term *result;
+
+	if (call->is_told)
+		return csn_fail(err, -EBADMSG, "gates", "a message after the answer");
+	if (index == FRAME_FAILED && items[1].integer == call->ref) {
+		finish(hearing->gates, call, &items[3], true);
+		return 0;
+	}
+	if (index != FRAME_REPLY || items[1].integer != call->ref)
+		return csn_fail(err, -EBADMSG, "gates", "a message out of turn");
+	result = term_get(&items[2], "result");
+	if (!result || result->type != TERM_BINARY || result->bytes.size > FRAME_GATE_RESULT_BYTES)
+		return csn_fail(err, -EBADMSG, "gates", "an answer that is none");
+	finish(hearing->gates, call, result, term_is_atom(term_get(&items[2], "is_error"), "true"));
+	return 0;
+}
+
+void gates_ready(struct gates *gates, int fd)
+{
+	for (size_t i = 0; gates && i < GATES_CALLS; i++) {
+		struct gate_call *call = &gates->calls[i];
+		struct hearing hearing = { gates, call };
+		struct csn_error err;
+
+		if (!call->work || call->work->channel.fd != fd)
+			continue;
+		if (channel_read(&call->work->channel, on_frame, &hearing, &err) >= 0 &&
+		    !call->work->channel.is_ended)
+			return;
+		if (!call->is_told)
+			fail(gates, call, "the process that called it died");
+		call_free(call);
+		return;
+	}
+}

@@ -1,0 +1,59 @@
+/*
+ * gates - what code inside may ask the host for by name, and who answers
+ *
+ *   agent ── {gate_call, Ref, Name, Args} ──▶ gates ── a worker (gate_run.h): a program of the
+ * host's ▲                                         │ └───── {gate_result, Ref, Map} ◀──────────┘──
+ * the record: GateCalled
+ *
+ * One for each sandbox whose plan has gates. Whatever the call is, it is answered: with the gate's
+ * result, or with a sentence and `is_error`; a call that fails is a value for the code that made it
+ * and no failure of the sandbox. Nothing here blocks: a call is a place in a table and a
+ * descriptor in the poll loop.
+ *
+ * Trust: name and arguments are untrusted code's. They are bounded by the frame's table, read as a
+ * JSON object, held against the gate's schema, and only then given to the gate. At most GATES_CALLS
+ * run at once, each gate as often a minute as its policy says; of refused calls so many are on
+ * record a minute that a flood cannot fill it.
+ */
+#pragma once
+
+#include <poll.h>
+
+#include "audit/audit.h"
+#include "monitor/channel.h"
+#include "plan/plan.h"
+#include "wire/term.h"
+
+enum { GATES_CALLS = 16 };
+
+struct gates;
+struct run;
+
+struct gates_setup {
+	const struct run *run; /* borrowed: its plan, redactor and chain */
+	struct channel *agent; /* answers go here */
+	struct chain *chain;
+};
+
+/* 0 and a new one, or NULL where the plan has none; -EINVAL for a schema that is none, -ENOMEM,
+ * with a sentence. */
+int gates_new(const struct gates_setup *setup, struct gates **ret_gates, struct csn_error *err);
+
+/* Ends what is under way. NULL is fine. */
+void gates_free(struct gates *gates);
+
+/* In a forked process: closes what is the monitor's alone. */
+void gates_forget(struct gates *gates);
+
+/* What a worker of a gate closes besides, in its own process: gates_new() knows the wall's stream.
+ */
+void gates_on_fork(struct gates *gates, void (*forget)(void *data), void *data);
+
+/* {gate_call, …} of the agent's. */
+void gates_call(struct gates *gates, const struct term *items);
+
+/* Puts what it waits for in `fds`, at most GATES_CALLS: how many. NULL: 0. */
+size_t gates_watch(const struct gates *gates, struct pollfd *fds);
+
+/* One of those is ready. */
+void gates_ready(struct gates *gates, int fd);
