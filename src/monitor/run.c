@@ -498,9 +498,7 @@ static int start_wall(struct run *run, bool waits)
 
 	if (!run->backend->is_callers)
 		r = agent_file_open("caisson-agent", &agent_fd, &run->error);
-	if (r < 0)
-		return r;
-	if (run_stays(run) && !run->backend->is_callers)
+	if (r >= 0 && run_stays(run) && !run->backend->is_callers)
 		r = agent_file_open("caisson-search", &search_fd, &run->error);
 	if (r < 0)
 		return r;

@@ -46,7 +46,7 @@ static void test_init(void)
 	for (unsigned tier = 0; tier < TIER_COUNT; tier++) {
 		CHECK(plan_init(&plan, (enum plan_tier)tier) == 0);
 		CHECK(plan.limits_mode == (tier >= TIER_ASSISTED ? LIMITS_HARD : LIMITS_BEST));
-		CHECK(plan.mount_roots && plan.allow && plan.env_set && plan.gates);
+		CHECK(plan.mount_roots && plan.allow && plan.env_set);
 		CHECK(plan_has(plan.workspace.hide, "*.pem"));
 		CHECK(plan_has(plan.workspace.protect, ".git/hooks"));
 		CHECK(plan_has(plan.env_pass, "NO_COLOR"));
