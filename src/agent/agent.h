@@ -39,6 +39,7 @@ enum source_kind {
 	SOURCE_STDOUT,
 	SOURCE_STDERR,
 	SOURCE_TTY,
+	SOURCE_REPORT,
 	SOURCE_FAILURE,
 	SOURCE_SEARCH, /* `slot` is of the search */
 	SOURCE_KEEPER,

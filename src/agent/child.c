@@ -160,6 +160,14 @@ static int announce(struct child *child)
 	return 0;
 }
 
+/* Nobody is asked or told on the listeners' socket any more, whose place it takes. */
+static int place_report(struct child *child)
+{
+	if (child->report_fd <= 0)
+		return 0;
+	return dup2(child->report_fd, CHILD_FD_REPORT) < 0 ? -errno : 0;
+}
+
 /* What comes after the filter must be a call that every profile lets through unseen: a watched one
  * would wait for a monitor that does not have the listener yet. */
 /* clang-format off */
@@ -173,6 +181,7 @@ const struct child_step child_steps[] = {
 	{ "cwd",      go_to_cwd,     "resolved inside the wall" },
 	{ "dumpable", allow_monitor, "not before: other commands may have its rights, and no more now" },
 	{ "listener", announce,      "the monitor fetches it; nothing is executed before" },
+	{ "report",   place_report,  "its place was that of the listeners' socket" },
 	{ "limits",   set_limits,    "last: of descriptors; only execve follows" },
 	{ 0 },
 };

@@ -15,6 +15,10 @@ struct child_failure {
 	char stage[32];
 };
 
+/* Where a command that may report finds its pipe. Below, the agent's own places are still in use
+ * until the last steps (os/agent_fds.h). */
+enum { CHILD_FD_REPORT = 3 };
+
 /* Everything a command needs, prepared before the fork; nothing here is allocated later. */
 struct child {
 	char *const *argv; /* argv[0] is looked up in PATH of `env` if it has no slash */
@@ -24,6 +28,7 @@ struct child {
 	const char *workspace; /* where a relative `cwd` begins; NULL: where we are */
 	int fds[3];            /* stdin, stdout, stderr */
 	int tty_fd;            /* slave, becomes the controlling terminal; -1: none */
+	int report_fd;         /* becomes descriptor CHILD_FD_REPORT; 0: none */
 	int failure_fd;
 	int listeners_fd; /* -1: no listener */
 	int listener;     /* set by the filter's step */

@@ -116,6 +116,7 @@ int command_read(const struct term *map, struct arena *arena, struct command *re
 		.open_files = files ? (uint64_t)files->integer : 0,
 		.has_stdin = flag(map, "stdin"),
 		.has_tty = flag(map, "tty"),
+		.has_report = flag(map, "report"),
 		.is_last = flag(map, "last"),
 		.is_detached = flag(map, "detach"),
 		.timeout_ms = timeout ? (uint64_t)timeout->integer : 0,
@@ -126,7 +127,7 @@ int command_read(const struct term *map, struct arena *arena, struct command *re
 
 	if (!argv == !term_get(map, "command") || (argv && argv->count == 0))
 		return -EINVAL;
-	if (command.is_detached && (command.is_last || command.has_stdin))
+	if (command.is_detached && (command.is_last || command.has_stdin || command.has_report))
 		return -EINVAL;
 	if (!is_supported(limits))
 		return -EOPNOTSUPP;

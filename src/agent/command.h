@@ -18,6 +18,7 @@ struct command {
 	uint64_t open_files; /* 0: as the agent's */
 	bool has_stdin;
 	bool has_tty;
+	bool has_report;     /* a pipe for reports, descriptor 3 */
 	bool is_last;        /* the agent ends with it */
 	bool is_detached;    /* outlives its call */
 	const char *tag;     /* NULL: none */
@@ -28,8 +29,8 @@ struct command {
 
 /*
  * Reads a map that frame_check_map() accepted. Everything lives in the arena. 0; -EINVAL: not one
- * of argv and command, or a detached one that is the last or has input; -EOPNOTSUPP: a key that the
- * protocol has and this agent does not do, which must not be passed over (a limit that nobody
- * sets); -ENOMEM.
+ * of argv and command, or a detached one that is the last, has input or reports; -EOPNOTSUPP: a key
+ * that the protocol has and this agent does not do, which must not be passed over (a limit that
+ * nobody sets); -ENOMEM.
  */
 int command_read(const struct term *map, struct arena *arena, struct command *ret_command);

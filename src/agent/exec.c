@@ -163,7 +163,8 @@ void exec_start(struct agent *agent, int64_t ref, const struct term *map)
 		agent_fail(agent, ref, "not_supported", "this agent lacks a key of the call");
 	else if (r == -EINVAL)
 		agent_fail(agent, ref, "einval",
-			   "the call needs argv or command; detach goes without stdin and last");
+			   "the call needs argv or command; detach goes without stdin, report and "
+			   "last");
 	else if (r < 0)
 		agent_fail(agent, ref, errno_name(-r), "cannot read the call");
 	else if (command.tag && commands_has_tag(agent, command.tag))

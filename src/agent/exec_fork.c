@@ -18,6 +18,7 @@
 struct ends {
 	int fds[3];
 	int slave;
+	int report;
 	int failure;
 };
 
@@ -26,6 +27,7 @@ static void ends_done(struct ends *ends)
 	for (int i = 0; i < 3; i++)
 		fd_cleanup(&ends->fds[i]);
 	fd_cleanup(&ends->slave);
+	fd_cleanup(&ends->report);
 	fd_cleanup(&ends->failure);
 }
 
@@ -140,6 +142,7 @@ static int fork_child(struct agent *agent, struct exec *exec, const struct comma
 		.workspace = agent->workspace,
 		.fds = { ends->fds[0], ends->fds[1], ends->fds[2] },
 		.tty_fd = ends->slave,
+		.report_fd = ends->report > 0 ? ends->report : 0,
 		.failure_fd = ends->failure,
 		.listeners_fd = agent->may_listen ? AGENT_FD_LISTENERS : -1,
 		.enter_fd = AGENT_FD_ENTER,
@@ -149,7 +152,8 @@ static int fork_child(struct agent *agent, struct exec *exec, const struct comma
 	};
 
 	if (!command->is_last)
-		return spare_use(agent, &child, &exec->keeper, &exec->keeper_fd)
+		return !command->has_report &&
+				       spare_use(agent, &child, &exec->keeper, &exec->keeper_fd)
 			       ? 0
 			       : fork_keeper(exec, &child);
 	fork_last(exec, &child);
@@ -158,10 +162,12 @@ static int fork_child(struct agent *agent, struct exec *exec, const struct comma
 
 int exec_fork(struct agent *agent, struct exec *exec, const struct command *command)
 {
-	struct ends ends = { { -1, -1, -1 }, -1, -1 };
+	struct ends ends = { { -1, -1, -1 }, -1, -1, -1 };
 	int r = command->has_tty ? make_tty(exec, command, &ends)
 				 : make_pipes(&exec->streams, command, &ends);
 
+	if (r >= 0 && command->has_report)
+		r = make_pipe(&exec->streams.output_fd[STREAMS_REPORT], &ends.report);
 	if (r >= 0)
 		r = make_pipe(&exec->failure_fd, &ends.failure);
 	if (r >= 0)

@@ -22,6 +22,7 @@ static const struct {
 	[STREAMS_STDOUT] = { SOURCE_STDOUT, "stdout" },
 	[STREAMS_STDERR] = { SOURCE_STDERR, "stderr" },
 	[STREAMS_TTY] = { SOURCE_TTY, "tty" },
+	[STREAMS_REPORT] = { SOURCE_REPORT, "report" },
 };
 
 void streams_init(struct streams *streams, int64_t ref, unsigned slot)

@@ -13,7 +13,13 @@
 #include "agent/agent.h"
 #include "agent/ring.h"
 
-enum streams_output { STREAMS_STDOUT, STREAMS_STDERR, STREAMS_TTY, STREAMS_OUTPUTS };
+enum streams_output {
+	STREAMS_STDOUT,
+	STREAMS_STDERR,
+	STREAMS_TTY,
+	STREAMS_REPORT,
+	STREAMS_OUTPUTS
+};
 
 struct streams {
 	int64_t ref;                    /* of the call, for frames */

@@ -40,6 +40,11 @@ enum audit_event {
 	EVENT_WORKER_EVENT,
 	EVENT_RUN_EXITED,
 	EVENT_COMMITTED,
+	EVENT_JOB_STARTED,
+	EVENT_JOB_RESUMED,
+	EVENT_JOB_EXTENDED,
+	EVENT_JOB_CLOCK,
+	EVENT_JOB_ENDED,
 	EVENT_COUNT
 };
 
@@ -112,6 +117,12 @@ int record_make_id(char *ret_id, size_t size);
 bool record_is_id(const char *text);
 
 /*
+ * The name of a job's folder, which its owner chooses: letters, digits, '-', '_' and '.', none of
+ * them first but a letter or a digit, shorter than RUN_ID_SIZE, and not of a run's form.
+ */
+bool record_is_job_id(const char *text);
+
+/*
  * Creates <root>/<run_id> (0700) with logs/ and opens the chain. The root's missing parents are
  * made (0700). The root must belong to the caller or root and be writable by nobody else.
  */
@@ -119,6 +130,13 @@ int record_open(struct record *record, const char *root, struct csn_error *err);
 
 /* The same under an id that record_make_id() made; -EEXIST when there is such a run. */
 int record_open_as(struct record *record, const char *root, const char *id, struct csn_error *err);
+
+/*
+ * The record of a job: the same in a folder called `id`, a job id, that may exist, with files that
+ * somebody laid in there for the worker. -EEXIST where it has a chain, -EBUSY where somebody holds
+ * it.
+ */
+int record_open_job(struct record *record, const char *root, const char *id, struct csn_error *err);
 
 /*
  * Makes a run's folder before there is a run: under a name that no reader takes for one, with the
@@ -134,7 +152,7 @@ int record_begin(struct record *record, const char *root, const char *id, struct
 void record_drop(struct record *record);
 
 /*
- * Continues the chain of an existing run (a job's resume) in the same folder. A line that a
+ * Continues the chain of an existing run or job in the same folder. A line that a
  * crash cut short is removed; a chain that does not verify is refused with -EBADMSG, a run
  * that is still alive with -EBUSY.
  */

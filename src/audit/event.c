@@ -49,7 +49,10 @@ static const struct {
 			      "with its `source`, `rule` and `count`.",
 			      false },
 	[EVENT_WORKER_EVENT] = { "WorkerEvent",
-				 "What a job's worker reported through its descriptor.", false },
+				 "What a job's worker reported through its descriptor: `kind`, "
+				 "`report`, "
+				 "`books` with it; or `refused` and why.",
+				 false },
 	[EVENT_RUN_EXITED] = { "RunExited",
 			       "The run ended: `termination`, the exit `status` told to "
 			       "the caller, and again `tier`, `runtime`, `image`, the effective "
@@ -58,6 +61,21 @@ static const struct {
 	[EVENT_COMMITTED] = { "Committed",
 			      "Changes of a copy-on-write workspace were written back: paths and "
 			      "counts.",
+			      false },
+	[EVENT_JOB_STARTED] = { "JobStarted",
+				"A job was made: `config` (worker, data set, execution), `limits`, "
+				"`books`.",
+				false },
+	[EVENT_JOB_RESUMED] = { "JobResumed",
+				"A launch of it begins, the first one too: `launch`, `config`, "
+				"`permission_mode`, `books` as they stood.",
+				false },
+	[EVENT_JOB_EXTENDED] = { "JobExtended",
+				 "Its ceilings were changed: `limits`, the `old` ones, `books`.",
+				 false },
+	[EVENT_JOB_CLOCK] = { "JobClock", "Time went by without a report: `books`.", false },
+	[EVENT_JOB_ENDED] = { "JobEnded",
+			      "A launch of it ended: `status`, `reason`, `exit_code`, `books`.",
 			      false },
 };
 

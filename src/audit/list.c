@@ -228,20 +228,36 @@ static int resolve(char (*ids)[RUN_ID_SIZE], size_t count, const char *name, cha
 			name);
 }
 
+/* A job's name is whole: nobody else's ends in it by chance. */
+static bool is_job(int root_fd, const char *name)
+{
+	_cleanup_fd_ int fd = record_is_job_id(name) ? files_open_dir(root_fd, name) : -1;
+
+	return fd >= 0 && is_there(fd, "logs/events.jsonl");
+}
+
+static int take_name(const char *name, char *ret_id, size_t size, struct csn_error *err)
+{
+	if (size <= strlen(name))
+		return csn_fail(err, -ENOSPC, "record", "no room for a run id");
+	memcpy(ret_id, name, strlen(name) + 1);
+	return 0;
+}
+
 int record_resolve(int root_fd, const char *name, char *ret_id, size_t size, struct csn_error *err)
 {
 	char(*ids)[RUN_ID_SIZE], id[RUN_ID_SIZE];
 	size_t count;
-	int r = list_ids(root_fd, &ids, &count);
+	int r;
 
+	if (is_job(root_fd, name))
+		return take_name(name, ret_id, size, err);
+	r = list_ids(root_fd, &ids, &count);
 	if (r < 0)
 		return files_fail(err, r, "read", "the run root");
 	r = resolve(ids, count, name, id, err);
 	free(ids);
 	if (r < 0)
 		return r;
-	if (size <= strlen(id))
-		return csn_fail(err, -ENOSPC, "record", "no room for a run id");
-	memcpy(ret_id, id, strlen(id) + 1);
-	return 0;
+	return take_name(id, ret_id, size, err);
 }

@@ -110,18 +110,42 @@ static int add_folder(json_t *files, int run_fd, const char *folder)
 	return r;
 }
 
+/* In a job's folder anybody may have put anything: only what is ours is listed of it. */
+static int add_own(json_t *files, int run_fd)
+{
+	static const char *const names[] = { "result.json", "state.json" };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names) && r == 0; i++) {
+		r = add_file(files, run_fd, names[i]);
+		r = r == -ENOENT ? 0 : r;
+	}
+	return r;
+}
+
+/* What its worker registered may be gone, or no file any more. */
+static bool may_be_left_out(const struct record *record, int r)
+{
+	return record_is_job_id(record->run_id) && r < 0 && r != -ENOMEM;
+}
+
 static int add_all(struct record *record, json_t *files)
 {
 	json_t *path;
 	size_t i;
 	int r;
 
-	r = add_folder(files, record->dir_fd, ".");
+	if (record_is_job_id(record->run_id))
+		r = add_own(files, record->dir_fd);
+	else
+		r = add_folder(files, record->dir_fd, ".");
 	if (r == 0)
 		r = add_folder(files, record->dir_fd, "logs");
 	json_array_foreach(record->kept, i, path) {
 		if (r == 0)
 			r = add_file(files, record->dir_fd, json_string_value(path));
+		if (may_be_left_out(record, r))
+			r = 0;
 	}
 	return r;
 }

@@ -275,7 +275,9 @@ int record_reopen(struct record *record, int root_fd, const char *run_id, struct
 	int r = 0;
 
 	reset(record);
-	record->dir_fd = record_is_id(run_id) ? files_open_dir(root_fd, run_id) : -ENOENT;
+	record->dir_fd = record_is_id(run_id) || record_is_job_id(run_id)
+				 ? files_open_dir(root_fd, run_id)
+				 : -ENOENT;
 	if (record->dir_fd < 0)
 		return files_fail(err, record->dir_fd, "open the run", run_id);
 	snprintf(record->run_id, sizeof record->run_id, "%s", run_id);

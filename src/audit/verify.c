@@ -362,7 +362,8 @@ int record_verify(int root_fd, const char *run_id, struct verdict *ret_verdict,
 {
 	static int (*const steps[])(struct check *) = { find_head, check_chain, check_head,
 							check_manifest };
-	_cleanup_fd_ int dir_fd = record_is_id(run_id) ? files_open_dir(root_fd, run_id) : -ENOENT;
+	bool is_id = record_is_id(run_id) || record_is_job_id(run_id);
+	_cleanup_fd_ int dir_fd = is_id ? files_open_dir(root_fd, run_id) : -ENOENT;
 	struct verdict verdict = { 0 };
 	struct check check = {
 		.root_fd = root_fd, .dir_fd = dir_fd, .run_id = run_id, .verdict = &verdict

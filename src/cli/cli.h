@@ -33,6 +33,24 @@ struct cli_list {
 	size_t count;
 };
 
+/* Of the commands of jobs. */
+struct cli_job_options {
+	bool is_job; /* set by the commands that launch one */
+	const char *run_id;
+	const char *data;
+	const char *worker;
+	const char *manifest;
+	const char *mode;
+	const char *runtime;
+	const char *image;
+	const char *network;
+	bool use_bypass;
+	const char *max[4]; /* in the order of cli_job_limits */
+	const char *add[4];
+	const char *grace;
+	bool is_stderr; /* logs */
+};
+
 /* Where the flags of all commands go. NULL, 0 and false mean unsaid. */
 struct cli_options {
 	/* Shared by the commands that start a sandbox (flag set CLI_SANDBOX_FLAGS). */
@@ -113,6 +131,7 @@ struct cli_options {
 	const char *good_for;
 	const char *tools; /* mcp */
 	bool allow_commit; /* mcp */
+	struct cli_job_options job;
 };
 
 enum cli_kind {
@@ -190,6 +209,10 @@ struct cli {
 
 /* ---- table (commands.c) ------------------------------------------------------------ */
 
+/* Those of jobs (job_commands.c), in their place among them. */
+extern const struct cli_flag cli_job_start_flags[], cli_job_resume_flags[], cli_job_extend_flags[],
+	cli_job_logs_flags[];
+
 /* All commands in the order of help; the last has a NULL name. */
 extern const struct cli_command cli_commands[];
 
@@ -260,6 +283,13 @@ int cli_pool_start(struct cli *cli);
 int cli_pool_status(struct cli *cli);
 int cli_pool_stop(struct cli *cli);
 int cli_serve(struct cli *cli);
+int cli_job_start(struct cli *cli);
+int cli_job_resume(struct cli *cli);
+int cli_job_extend(struct cli *cli);
+int cli_job_stop(struct cli *cli);
+int cli_job_ls(struct cli *cli);
+int cli_job_show(struct cli *cli);
+int cli_job_logs(struct cli *cli);
 int cli_doctor(struct cli *cli);
 int cli_policy_init(struct cli *cli);
 int cli_policy_set(struct cli *cli);

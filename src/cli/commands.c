@@ -420,6 +420,7 @@ const struct cli_command cli_commands[] = {
 	  .min_args = 2,
 	  .max_args = 3,
 	  .run = cli_fork },
+#include "cli/job_commands.inc"
 	{ .name = "mcp",
 	  .usage = "",
 	  .summary = "a sandbox's tools for a model, over the Model Context Protocol on stdio",

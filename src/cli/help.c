@@ -42,7 +42,7 @@ static void print_row(FILE *file, const char *left, const char *right, int colum
 {
 	int used = fprintf(file, "%*s%s", INDENT, "", left) - (int)strlen(left) + out_width(left);
 
-	if (used >= column) {
+	if (used + 1 >= column) { /* two blanks at least */
 		fputc('\n', file);
 		used = 0;
 	}

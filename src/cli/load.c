@@ -169,6 +169,7 @@ int cli_decide(const struct cli_options *options, const struct cli_policy *polic
 		.limits = options->limits.items,
 		.env = options->env.items,
 		.tags = options->tags.items,
+		.lends_itself = options->job.is_job,
 		.brings_wall = options->wall_fd != NULL,
 		.stays = options->stays,
 		.argv = options->text ? text

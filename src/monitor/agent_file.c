@@ -24,8 +24,9 @@
 #endif
 
 /* Installed, and in the build folder. */
-static const char *const places[] = { "../libexec/caisson", ".", "../agent", "../search",
-				      "../serve" };
+static const char *const places[] = { "../libexec/caisson", ".",        "../agent",
+				      "../search",          "../serve", "../libexec/caisson/bin",
+				      "../report" };
 
 static int open_beside_us(const char *name)
 {

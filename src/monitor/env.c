@@ -201,7 +201,8 @@ char **env_make(const struct plan *plan, const struct env_facts *facts, struct a
 	if (is_good && !facts->is_local)
 		is_good = put_path(&env, facts) && put_tools(&env, facts->tools) &&
 			  put_gates(&env, facts);
-	is_good = is_good && put_passed(&env, plan, facts, passed) && put_own(&env, plan, facts);
+	is_good = is_good && put_passed(&env, plan, facts, passed) && put_own(&env, plan, facts) &&
+		  put_tools(&env, facts->told);
 	if (!is_good)
 		return NULL;
 	*ret_passed = passed;

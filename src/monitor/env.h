@@ -12,6 +12,7 @@ struct env_facts {
 	const char *const
 		*paths; /* folders before the standard PATH, NULL-terminated; may be NULL */
 	const char *const *tools; /* "NAME=VALUE" of version managers; may be NULL */
+	const char *const *told;  /* "NAME=VALUE" of a long run's owner, last; may be NULL */
 	const char *git_name;     /* with git_identity; NULL: unknown */
 	const char *git_email;
 	const char *scratch;  /* host folder where the wall has no view of its own, else NULL */

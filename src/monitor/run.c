@@ -46,7 +46,7 @@ static uint64_t kept_bytes(const struct run *run)
 {
 	uint64_t cap = run->plan->limits.output_bytes;
 
-	if (!run->setup->run_root)
+	if (!run->setup->run_root || run->setup->owner)
 		return 0;
 	return cap < KEEP_MAX ? cap : KEEP_MAX;
 }
@@ -118,7 +118,7 @@ static int open_record(struct run *run)
 
 	if (!run->setup->run_root)
 		return 0;
-	r = take_ahead(run);
+	r = run->setup->owner ? run_take_owners(run) : take_ahead(run);
 	if (r < 0)
 		r = record_open_as(&run->record, run->setup->run_root, run->sandbox_id,
 				   &run->error);
@@ -192,6 +192,7 @@ static int prepare_view(struct run *run)
 	struct env_facts facts = { .caller = run->setup->caller_env,
 				   .scratch = run->scratch_dir[0] ? run->scratch_dir : NULL,
 				   .is_local = run->backend->tier == TIER_LOCAL,
+				   .told = run->setup->owner ? run->setup->owner->env : NULL,
 				   .has_tty = run->setup->tty_fd >= 0 };
 	struct toolchain toolchain = { 0 };
 	struct git_user git_user;
@@ -206,6 +207,8 @@ static int prepare_view(struct run *run)
 		r = toolchain_find(&request, &run->arena, &toolchain);
 	if (r < 0)
 		return r;
+	if (run->setup->owner)
+		toolchain.prefixes = toolchain.paths = run_owner_tools(run);
 	run->toolchains = toolchain.prefixes;
 	facts.gates_at = run_place_gates(run);
 	facts.paths = toolchain.paths;
@@ -430,7 +433,7 @@ void run_write_state(struct run *run)
 {
 	json_t *state;
 
-	if (run->is_stated || run->record.dir_fd < 0)
+	if (run->is_stated || run->setup->owner || run->record.dir_fd < 0)
 		return;
 	run->is_stated = true;
 	state = json_pack("{s:s, s:s, s:s?, s:s*}", "status", "running", "cwd", run->cwd, "command",
@@ -518,29 +521,12 @@ static int start_wall(struct run *run, bool waits)
 	return r < 0 ? r : run_check_gates(run);
 }
 
-static void save_output(struct run *run)
-{
-	static const char *const names[] = { "logs/stdout", "logs/stderr" };
-	const struct sink *sinks[] = { &run->out, &run->err };
-
-	for (int i = 0; i < 2 && run->record.dir_fd >= 0; i++) {
-		_cleanup_fd_ int fd = -1;
-
-		if (sinks[i]->total == 0)
-			continue;
-		fd = openat(run->record.dir_fd, names[i],
-			    O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (fd < 0 || sink_save(sinks[i], fd) < 0)
-			run->record.chain.is_incomplete = true;
-	}
-}
-
 static void finish(struct run *run)
 {
 	run_over(run);
 	run_write_state(run);
 	run_log_end(run);
-	save_output(run);
+	run_save_output(run);
 }
 
 static int send_call(struct run *run)
@@ -579,19 +565,6 @@ static int run_started(struct run *run)
 		return sent;
 	run_write_state(run);
 	return send_call(run);
-}
-
-/* Old records go by themselves; a running, a kept or an unfinished one never does. */
-static void retain(const struct run *run)
-{
-	struct retention bounds = { .runs = 200,
-				    .age_ms = UINT64_C(7) * 24 * 3600 * 1000,
-				    .bytes = UINT64_C(1) << 30 };
-	_cleanup_fd_ int root_fd = -1;
-
-	if (record_open_root(run->setup->run_root, &root_fd, NULL) >= 0 &&
-	    record_retain_is_due(root_fd, run->sandbox_id, &bounds))
-		record_retain(root_fd, &bounds, NULL);
 }
 
 /* What needs no dead wall is given back while it dies. */
@@ -768,11 +741,13 @@ int run_account(struct run *run, struct run_outcome *ret_outcome)
 	finish(run);
 	*ret_outcome = (struct run_outcome){ .error = run->error };
 	ret_outcome->result = run_result(run);
+	if (run->setup->owner)
+		run_give_back(run);
 	if (ret_outcome->result && run->record.dir_fd >= 0)
 		ret_outcome->is_recorded =
 			record_close(&run->record, ret_outcome->result, NULL) >= 0;
 	if (ret_outcome->is_recorded)
-		retain(run);
+		run_retain(run);
 	ret_outcome->status = run_status(run);
 	snprintf(ret_outcome->run_id, sizeof ret_outcome->run_id, "%s", run->sandbox_id);
 	release(run);

@@ -12,10 +12,39 @@
 
 #include <jansson.h>
 
+#include "audit/audit.h"
 #include "base/error.h"
+#include "monitor/ending.h"
 #include "plan/plan.h"
 
 struct approval;
+
+/* What the owner of a long run wants now. */
+struct run_wish {
+	enum ending ending; /* END_NONE: it may go on */
+	const char *clock;  /* of a timeout; static */
+	uint64_t at_ms;     /* when to ask again, CLOCK_NEVER */
+	size_t window;      /* bytes of reports that are done with: as many more may come */
+};
+
+/*
+ * Whose a long run is: who keeps its books (src/jobs). The run then has a report stream, its output
+ * goes to the owner and is never a reason to end it, and the record is his: the run writes its
+ * events there and gives it back. The calls are made while the run goes on, by its loop.
+ */
+struct run_owner {
+	struct record *record;       /* open; borrowed until the run is over */
+	const char *permission_mode; /* for the log, as the worker is told it */
+	const char *const *env;      /* "NAME=VALUE" for the command, no secrets; NULL: none */
+	const char *tools;           /* host folder for the front of PATH, NULL: none */
+	uint64_t grace_ms;           /* from being asked to end until the kill */
+	/* Bytes of the report stream, hostile; at most as many as the window has room for. */
+	void (*report)(void *data, struct chain *chain, const void *bytes, size_t size);
+	void (*output)(void *data, bool is_stderr, const void *bytes, size_t size);
+	/* While the command runs: before each wait, and at `at_ms` at the latest. */
+	void (*look)(void *data, struct chain *chain, uint64_t now_ms, struct run_wish *ret_wish);
+	void *data;
+};
 
 struct run_setup {
 	const struct plan *plan;
@@ -33,6 +62,7 @@ struct run_setup {
 	const char *home;              /* the caller's home, real, or NULL: never lent */
 	const char *sandbox;           /* the name of one that stays; NULL */
 	const char *const *tags;       /* NULL-terminated, may be NULL */
+	const struct run_owner *owner; /* of a long run; NULL: the record is the run's own */
 	int wall_fd; /* the caller's own wall: a stream that becomes the run's; 0: none */
 	const char *layer_from; /* absolute: copy_fork()'s folder, which is moved into the record
 				   and begins the copy-on-write workspace; NULL: nothing changed */

@@ -50,6 +50,11 @@ static void kill_wall(struct run *run)
 		cgroup_kill(&run->limits.group, 0);
 }
 
+static uint64_t grace_ms(const struct run *run, uint64_t usual_ms)
+{
+	return run->setup->owner ? run->setup->owner->grace_ms : usual_ms;
+}
+
 void run_end(struct run *run, enum ending ending, bool is_soft)
 {
 	if (run->ending == END_NONE)
@@ -60,7 +65,7 @@ void run_end(struct run *run, enum ending ending, bool is_soft)
 	}
 	if (run->kill_at_ms == CLOCK_NEVER && !run->is_killed) {
 		run_send_signal(run, SIGTERM);
-		run->kill_at_ms = clock_now_ms() + KILL_AFTER_MS;
+		run->kill_at_ms = clock_now_ms() + grace_ms(run, KILL_AFTER_MS);
 	}
 }
 
@@ -84,7 +89,7 @@ void run_interrupt(struct run *run, int signal)
 		return;
 	}
 	run_send_signal(run, signal);
-	run->kill_at_ms = clock_now_ms() + INTERRUPT_MS;
+	run->kill_at_ms = clock_now_ms() + grace_ms(run, INTERRUPT_MS);
 }
 
 struct deadline {
@@ -165,15 +170,17 @@ static void check_limits(struct run *run, uint64_t now_ms)
 int run_clocks(struct run *run, uint64_t now_ms)
 {
 	struct deadline deadline = next_deadline(run);
-	uint64_t next;
+	uint64_t next, owners;
 
 	if (run->kill_at_ms <= now_ms)
 		kill_wall(run);
 	check_deadline(run, &deadline, now_ms);
 	check_limits(run, now_ms);
+	owners = run_ask_owner(run, now_ms);
 	next = earlier(run->kill_at_ms, run->ending == END_NONE ? deadline.at_ms : CLOCK_NEVER);
 	if (run->is_executing && run->ending == END_NONE)
 		next = earlier(next, run->limits.next_tick_ms);
+	next = earlier(next, owners);
 	if (next == CLOCK_NEVER)
 		return -1;
 	return next <= now_ms ? 0 : next - now_ms > 60000 ? 60000 : (int)(next - now_ms);

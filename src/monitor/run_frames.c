@@ -159,7 +159,9 @@ int run_send_call(struct run *run)
 	emit_atom(&emit, "call");
 	emit_int(&emit, RUN_REF);
 	emit_atom(&emit, "exec");
-	emit_map(&emit, (has_tty ? 9u : 6u) + (late_ms != PLAN_UNLIMITED));
+	emit_map(&emit, (has_tty ? 9u : 6u) + (late_ms != PLAN_UNLIMITED) + (setup->owner != NULL));
+	if (setup->owner)
+		emit_bool_key(&emit, "report", true);
 	run_emit_limits(&emit, &run->plan->limits);
 	emit_argv(&emit, setup);
 	emit_atom(&emit, "cwd");
@@ -367,6 +369,10 @@ static int on_data(struct run *run, const struct term *items, struct csn_error *
 
 	if (items[1].integer != RUN_REF || run->is_replied || !run->is_ready)
 		return out_of_turn(err, "data");
+	if (run->setup->owner)
+		return run_owner_data(run, items, err);
+	if (term_is_atom(&items[2], "report"))
+		return out_of_turn(err, "a report");
 	if (buf_size(&sink->queue) + size > RUN_WINDOW + FRAME_PIECE)
 		return csn_fail(err, -EBADMSG, "wire", "the agent overran its window");
 	if (run->ending == END_OUTPUT)

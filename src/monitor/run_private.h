@@ -8,6 +8,8 @@
  *   run_gates.c   what code may ask the host for: is it there
  *   run_end.c     ending a run: reasons, signals, deadlines
  *   run_result.c  result.json and the events of the audit log
+ *   run_keep.c    what stays of it on the disk
+ *   run_owner.c   a long run, and who keeps its books
  *   run_gaps.c    what the run did not do and could not see
  */
 #pragma once
@@ -84,6 +86,7 @@ struct run {
 	char cow_dir[4096];
 
 	struct sink out, err;
+	size_t report_owed; /* bytes of reports for which the window was not given back */
 	bool is_input_open;
 	int64_t input_window;
 	bool is_raw;
@@ -242,6 +245,29 @@ void run_say_exec_failure(struct run *run, int error);
 
 /* Until the command is over and its output written. */
 void run_loop(struct run *run);
+
+/* ---- run_keep.c ---- */
+
+/* The first and the last part of its output into the record. */
+void run_save_output(struct run *run);
+
+/* Removes the oldest finished records of its run root beyond the bounds. */
+void run_retain(const struct run *run);
+
+/* ---- run_owner.c: of a run that has an owner ---- */
+
+/* His record becomes the run's: 0. And back, when nothing is left inside. */
+int run_take_owners(struct run *run);
+void run_give_back(struct run *run);
+
+/* The folder of his tools as a list, in the run's arena; NULL: none. */
+const char *const *run_owner_tools(struct run *run);
+
+/* {data, …} of his worker: 0, or -EBADMSG with a sentence. */
+int run_owner_data(struct run *run, const struct term *items, struct csn_error *err);
+
+/* Does what he wants now; returns when he must be asked again, CLOCK_NEVER. */
+uint64_t run_ask_owner(struct run *run, uint64_t now_ms);
 
 /* ---- run_result.c ---- */
 

@@ -239,8 +239,10 @@ static json_t *terms_json(const struct run *run)
 			 "runtime", run->backend ? run->backend->runtime : "none", "image",
 			 text_or_null(plan->image), "mounts", mounts_json(plan), "network",
 			 plan_network_name(plan->network), "permission_mode",
-			 plan->needs_approval ? "approval" : "none", "env_passed",
-			 texts(run->passed));
+			 run->setup->owner      ? run->setup->owner->permission_mode
+			 : plan->needs_approval ? "approval"
+						: "none",
+			 "env_passed", texts(run->passed));
 }
 
 static void log_terms(struct run *run, enum audit_event event, json_t *more)
@@ -258,7 +260,8 @@ void run_log_start(struct run *run)
 	run->is_told = true;
 	log_notes(run);
 	log_terms(run, EVENT_RUN_STARTED,
-		  json_pack("{s:s, s:s, s:o, s:o, s:o}", "run_id", run->sandbox_id, "backend",
+		  json_pack("{s:s, s:s, s:o, s:o, s:o}", "run_id",
+			    run->setup->owner ? run->record.run_id : run->sandbox_id, "backend",
 			    run->backend ? run->backend->name : "none", "command",
 			    command_json(run->setup), "limits", limits_json(run), "policy_sha256",
 			    text_or_null(run->plan->policy_sha256)));

@@ -233,7 +233,12 @@ static const char *covered(const struct plan *plan, size_t index)
 
 int decide_places(struct decision *d)
 {
-	int code = check_workspace(d);
+	int code = 0;
+
+	if (d->request->lends_itself)
+		d->plan->workspace.host = NULL;
+	else
+		code = check_workspace(d);
 
 	for (size_t i = 0; code == 0 && i < d->plan->mount_count; i++) {
 		const char *what = covered(d->plan, i);

@@ -62,7 +62,8 @@ struct policy_request {
 	const char *const *env; /* "NAME" or "NAME=VALUE" */
 	const char *const *tags;
 	const char *const *argv; /* for strict_when */
-	bool brings_wall; /* the caller is the wall: without a file the built-in tier is auto */
+	bool lends_itself; /* the caller sets the workspace after the decision: a job's folder */
+	bool brings_wall;  /* the caller is the wall: without a file the built-in tier is auto */
 	bool stays; /* a sandbox that outlives a command: built-in idle is 30 min, budget none */
 };
 

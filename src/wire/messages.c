@@ -94,9 +94,9 @@ const struct frame_message frame_messages[] = {
 			   "`not_supported`, `invalid`, `cancelled`, `timeout`, `invalid_pattern`, "
 			   "`invalid_regex`, `match_limit`, `lost`",
 			   .max_binary = DETAIL_BYTES },
-	[FRAME_DATA_OUT] = { "data", "iab", "{data, Ref, stdout | stderr | tty, Bin}", FROM_AGENT,
-			     PIECE_BYTES, "output of a running call", .atoms = "stdout stderr tty",
-			     .max_binary = FRAME_PIECE },
+	[FRAME_DATA_OUT] = { "data", "iab", "{data, Ref, stdout | stderr | tty | report, Bin}",
+			     FROM_AGENT, PIECE_BYTES, "output of a running call",
+			     .atoms = "stdout stderr tty report", .max_binary = FRAME_PIECE },
 	[FRAME_WINDOW_OUT] = { "window", "ii", "{window, Ref, Bytes}", FROM_AGENT, SMALL_BYTES,
 			       "so many more bytes of input may be sent for this call",
 			       .max_integer = FRAME_MAX },
@@ -146,6 +146,9 @@ static const struct frame_key exec_args[] = {
 	{ "profile", 't', false, NAME_BYTES, "name of the syscall profile; default: `init`'s" },
 	{ "limits", 'm', false, 0, "resource limits of the command", exec_limits },
 	{ "last", 'B', false, 0, "the agent ends by itself after the reply" },
+	{ "report", 'B', false, 0,
+	  "the command gets a pipe as descriptor 3; what it writes there comes as `data` on "
+	  "report" },
 	{ NULL },
 };
 

@@ -27,7 +27,8 @@ static void order(void)
 	while (child_steps[count].name)
 		count++;
 	/* Only the limit of descriptors, which its listener needs one of, and execve follow. */
-	CHECK_STR(child_steps[count - 2].name, "listener");
+	CHECK_STR(child_steps[count - 3].name, "listener");
+	CHECK_STR(child_steps[count - 2].name, "report"); /* in the place of the socket for that */
 	CHECK_STR(child_steps[count - 1].name, "limits");
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
 		CHECK(find(pairs[i].first) >= 0 && find(pairs[i].then) >= 0);
