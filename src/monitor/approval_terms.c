@@ -167,23 +167,23 @@ static json_t *env_json(const struct maker *maker)
 
 /* ---- files that the command names ------------------------------------------------------------ */
 
-/* "WORKSPACE/tail": a folder of the host's and a path beneath it, of a path inside. */
-static const char *find_lent(const struct maker *maker, const char *path, const char **ret_tail)
+/* What is lent, and where it is inside. */
+struct place {
+	const char *host, *at;
+};
+
+/* Where a path inside lies; host NULL: in nothing that is lent. */
+static struct place find_place(const struct maker *maker, const char *path)
 {
 	const struct plan *plan = maker->plan;
-	bool has_view = maker->backend->has_view;
-	const char *host = plan->workspace.host;
-	const char *at = has_view ? plan->workspace.at : host;
+	const struct plan_workspace *workspace = &plan->workspace;
+	const struct place whole = { workspace->host,
+				     maker->backend->has_view ? workspace->at : workspace->host };
 
 	for (size_t i = 0; i < plan->mount_count; i++)
-		if (path_is_beneath(path, plan->mounts[i].at)) {
-			*ret_tail = path_tail(path, plan->mounts[i].at);
-			return plan->mounts[i].host;
-		}
-	if (!host || !path_is_beneath(path, at))
-		return NULL;
-	*ret_tail = path_tail(path, at);
-	return host;
+		if (path_is_beneath(path, plan->mounts[i].at))
+			return (struct place){ plan->mounts[i].host, plan->mounts[i].at };
+	return whole.host && path_is_beneath(path, whole.at) ? whole : (struct place){ NULL, NULL };
 }
 
 static json_t *digest_json(struct maker *maker, int fd, uint64_t size)
@@ -198,11 +198,31 @@ static json_t *digest_json(struct maker *maker, int fd, uint64_t size)
 	return json_pack("{s:s, s:I}", "sha256", hex, "size", (json_int_t)size);
 }
 
-/* Links within what is lent are followed. An absolute one would mean another file out here than
- * inside: -EXDEV, as for one that leads out. */
-static int open_lent(const char *host, const char *tail, struct stat *ret_st)
+/* A link may lead to where something else is mounted inside: that is another file there. */
+static bool is_still_in(const struct maker *maker, const struct place *place, int handle)
 {
-	_cleanup_fd_ int top = open(host, O_PATH | O_CLOEXEC), handle = -1;
+	char self[32], real[PATH_ROOM], inside[PATH_ROOM];
+	ssize_t n;
+
+	snprintf(self, sizeof self, "/proc/self/fd/%d", handle);
+	n = readlink(self, real, sizeof real - 1);
+	if (n < 0)
+		return false;
+	real[n] = 0;
+	return path_is_beneath(real, place->host) &&
+	       snprintf(inside, sizeof inside, "%s/%s", place->at, path_tail(real, place->host)) <
+		       (int)sizeof inside &&
+	       find_place(maker, inside).host == place->host;
+}
+
+/*
+ * Links and ".." are followed as the kernel does it inside, within what is lent: `tail` is what was
+ * typed. An absolute link would mean another file out here: -EXDEV, as for what leads out.
+ */
+static int open_lent(const struct maker *maker, const struct place *place, const char *tail,
+		     struct stat *ret_st)
+{
+	_cleanup_fd_ int top = open(place->host, O_PATH | O_CLOEXEC), handle = -1;
 	char self[32];
 	int fd;
 
@@ -214,41 +234,67 @@ static int open_lent(const char *host, const char *tail, struct stat *ret_st)
 		return handle;
 	if (fstat(handle, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
 		return -EINVAL;
+	if (*tail && !is_still_in(maker, place, handle))
+		return -EXDEV;
 	snprintf(self, sizeof self, "/proc/self/fd/%d", handle);
 	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
+/* Has it a part ".."? */
+static bool has_dots(const char *path)
+{
+	for (size_t n; *path; path += n + (path[n] == '/')) {
+		n = strcspn(path, "/");
+		if (n == 2 && path[0] == '.' && path[1] == '.')
+			return true;
+	}
+	return false;
+}
+
 /* Why a file that is there is not in the terms; NULL: it is, or there is none. */
-static const char *why_unbound(const struct maker *maker, int fd)
+static const char *why_unbound(const struct maker *maker, int fd, const char *typed)
 {
 	if (fd == -EXDEV || fd == -ELOOP)
-		return "a link that is absolute or leads out";
+		return "a link that is absolute, leads out, or into a mount";
 	if (fd == -EACCES)
 		return "unreadable";
+	/* It may be there inside, where more is mounted. A text for a shell is no path. */
+	if (fd < 0 && fd != -EINVAL && has_dots(typed) && !strpbrk(typed, " \t\n"))
+		return "a path with ..";
 	return fd >= 0 && json_object_size(maker->files) >= FILES_MAX ? "one too many" : NULL;
 }
 
 static void add_path(struct maker *maker, const char *word)
 {
 	const char *cwd = maker->backend->has_view ? maker->setup->cwd : maker->setup->host_cwd;
-	char path[PATH_ROOM];
-	const char *host, *tail, *why;
+	char path[PATH_ROOM], typed[PATH_ROOM];
+	struct place place;
+	const char *why;
 	struct stat st;
 	_cleanup_fd_ int fd = -1;
 
-	if (!*word || path_join(cwd, word, path, sizeof path) < 0 ||
-	    !str_is_utf8(path, strlen(path)))
+	if (!*word || !str_is_utf8(word, strlen(word)) ||
+	    path_join(cwd, word, path, sizeof path) < 0)
 		return;
-	host = find_lent(maker, path, &tail);
-	if (!host || json_object_get(maker->files, path))
+	/* A ".." behind a link is not the folder before it, so such a path stays as it was typed.
+	 */
+	if (!has_dots(word))
+		snprintf(typed, sizeof typed, "%s", path);
+	else if (snprintf(typed, sizeof typed, "%s%s%s", word[0] == '/' ? "" : cwd,
+			  word[0] == '/' ? "" : "/", word) >= (int)sizeof typed)
 		return;
-	fd = open_lent(host, tail, &st);
-	why = why_unbound(maker, fd);
+	place = find_place(maker, path);
+	if (!place.host || json_object_get(maker->files, typed))
+		return;
+	fd = path_is_beneath(typed, place.at)
+		     ? open_lent(maker, &place, path_tail(typed, place.at), &st)
+		     : -EXDEV;
+	why = why_unbound(maker, fd, typed);
 	if (why)
-		json_object_set_new(maker->files, path, json_pack("{s:s}", "unbound", why));
+		json_object_set_new(maker->files, typed, json_pack("{s:s}", "unbound", why));
 	else if (fd >= 0)
-		json_object_set_new(maker->files, path,
+		json_object_set_new(maker->files, typed,
 				    digest_json(maker, fd, (uint64_t)st.st_size));
 }
 

@@ -1,5 +1,6 @@
 """A start that needs a person's yes: asked for, given once to exactly that, and to nothing else."""
 import contextlib
+import hashlib
 import json
 import os
 import pty
@@ -84,7 +85,7 @@ def test_of_many_at_once_one_starts(box, asked):
 CHANGES = [
     (["command"], {"argv": ("sh", "go.sh", "b")}),
     (["command", "files./workspace/go.sh", "files./workspace/other.sh"], {"argv": ("sh", "other.sh", "a")}),
-    (["cwd", "host_cwd", "command"], {"cwd": "sub", "argv": ("sh", "../go.sh", "a")}),
+    (["cwd", "host_cwd", "command", "files./workspace/go.sh", "files./workspace/sub/../go.sh"], {"cwd": "sub", "argv": ("sh", "../go.sh", "a")}),
     (["workspace.mode", "plan"], {"flags": ("-w", ".:ro")}),
     (["limits.command_ms", "plan"], {"flags": ("--timeout", "44s")}),
     (["env.LANG"], {"env": {"LANG": "C"}}),
@@ -274,6 +275,29 @@ def test_which_files_are_bound_is_said(box, asked):
     assert set(files) == {"/workspace/deploy.sh", "/workspace/within", "/workspace/leads-out"} and name in shown
     assert files["/workspace/deploy.sh"] == files["/workspace/within"] and "unbound" in files["/workspace/leads-out"]
     assert "/workspace/leads-out: its contents are NOT bound" in shown and "not bound" in shown, shown
+
+
+def test_links_do_not_show_another_file(box):
+    """What is shown as bound is what runs: a link before `..`, or into a mount, is followed as it is inside."""
+    box.file("a/b/x", "")
+    box.file("x.sh", "echo shown\n")
+    box.file("a/x.sh", "echo run\n")
+    box.file("data/y.sh", "echo shown\n")
+    (box.ws / "link").symlink_to("a/b")
+    (box.ws / "y.sh").symlink_to("data/y.sh")
+    (box.home / "lent").mkdir()
+    (box.home / "lent" / "y.sh").write_text("echo run\n")
+    policy = (f"{NEEDS}workspace: {{path: {box.ws}}}\nmounts: [{{host: {box.home}/lent, at: /workspace/data}}]\n")
+    argv = ("sh", "-c", "sh link/../x.sh; sh y.sh; sh data/y.sh; sh a/../x.sh")
+    flags = box.policy(policy)
+    yes(box, re.search(r"approve ([0-9a-f]{8})", box.run(*argv, flags=flags).err)[1])
+    given = json.loads(next(folder(box).glob("*.yes")).read_text())["terms"]["files"]
+    digest = {text: hashlib.sha256(text.encode()).hexdigest() for text in ("echo run\n", "echo shown\n")}
+    found = {path[len("/workspace/"):]: file.get("sha256", "unbound") for path, file in given.items()}
+    assert found == {"link/../x.sh": digest["echo run\n"], "y.sh": "unbound", "data/y.sh": digest["echo run\n"],
+                     "a/../x.sh": digest["echo shown\n"]}
+    run = box.run(*argv, flags=flags)
+    assert run.status == 0 and run.text == "run\nrun\nrun\nshown\n", run
 
 
 def answer_at_terminal(box, name, typed):

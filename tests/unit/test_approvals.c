@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "audit_scratch.h"
@@ -107,6 +108,54 @@ static void one_yes_one_start(void)
 	fd_close(fd);
 }
 
+enum { ROUNDS = 40, RIVALS = 6 };
+
+/* Uses it as soon as all are let go on; 0: it was his. */
+static pid_t rival(int dir_fd, const struct approval *given, int gate[2])
+{
+	pid_t pid = fork();
+	char byte;
+
+	if (pid != 0)
+		return pid;
+	close(gate[1]);
+	if (read(gate[0], &byte, 1) != 0)
+		_exit(2);
+	_exit(approval_use(dir_fd, given, &err) == 0 ? 0 : 1);
+}
+
+static void of_many_at_once_one_starts(void)
+{
+	const struct approval_answer yes = { true, 60000, "test" };
+	json_t *terms = terms_of("true");
+	int fd = open_folder();
+
+	for (int round = 0; round < ROUNDS; round++) {
+		struct approval asked = { 0 }, given = { 0 };
+		pid_t pids[RIVALS];
+		int gate[2], winners = 0, status;
+
+		CHECK(approval_ask(fd, terms, &asked, &err) == 0);
+		CHECK(approval_answer(fd, &asked, &yes, &err) == 0);
+		CHECK(approval_read(fd, asked.id, &given, &err) == 0);
+		CHECK(pipe(gate) == 0);
+		for (int i = 0; i < RIVALS; i++)
+			pids[i] = rival(fd, &given, gate);
+		close(gate[1]);
+		for (int i = 0; i < RIVALS; i++) {
+			CHECK(waitpid(pids[i], &status, 0) == pids[i] && WIFEXITED(status));
+			winners += WEXITSTATUS(status) == 0;
+			CHECK(WEXITSTATUS(status) < 2);
+		}
+		close(gate[0]);
+		CHECK(winners == 1);
+		approval_done(&asked);
+		approval_done(&given);
+	}
+	json_decref(terms);
+	fd_close(fd);
+}
+
 /* Another answer is put in its place between the look and the use. */
 static void what_is_used_is_what_was_read(void)
 {
@@ -176,6 +225,7 @@ static const struct tap_test tests[] = {
 	{ "terms are no longer than a person reads", terms_that_nobody_reads },
 	{ "what differs has names", names_of_what_differs },
 	{ "one yes, one start", one_yes_one_start },
+	{ "of many at once one starts", of_many_at_once_one_starts },
 	{ "what is used is what was read", what_is_used_is_what_was_read },
 	{ "the key stays, and is the owner's alone", the_key_stays },
 	{ "requests are bounded", no_flood },
