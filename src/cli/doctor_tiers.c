@@ -35,6 +35,7 @@ static const struct {
 
 struct tier_walls {
 	char usable[LIST_MAX];
+	char named[LIST_MAX];   /* that only a name gets */
 	char missing[TEXT_MAX]; /* "gvisor: CAUSE. FIX" */
 };
 
@@ -47,13 +48,21 @@ static void add(char *list, size_t size, const char *between, const char *text)
 		snprintf(list + n, size - n, "%s%s", n ? between : "", text);
 }
 
+/* Does it reach the tier, and `any` leaves it out? */
+static bool is_by_name(const struct backend *wall, enum plan_tier tier)
+{
+	return wall->is_named_only && tier > TIER_LOCAL && wall->tier >= tier;
+}
+
 static void look_at(enum plan_tier tier, const struct backend_report *reports,
 		    struct tier_walls *ret_walls)
 {
 	char text[TEXT_MAX];
 
-	*ret_walls = (struct tier_walls){ "", "" };
+	*ret_walls = (struct tier_walls){ "", "", "" };
 	for (size_t i = 0; backends[i] && i < DOCTOR_MAX_WALLS; i++) {
+		if (is_by_name(backends[i], tier) && reports[i].is_usable)
+			add(ret_walls->named, LIST_MAX, ", ", backends[i]->name);
 		if (!backend_serves(backends[i], tier))
 			continue;
 		if (reports[i].is_usable) {
@@ -88,6 +97,8 @@ void doctor_print_tiers(const struct cli *cli, const struct backend_report *repo
 		       out_color(cli, stdout, *walls.usable ? OUT_GREEN : OUT_RED),
 		       *walls.usable ? "yes" : "no ", out_plain(cli, stdout), NAME,
 		       plan_tier_name((enum plan_tier)tier), *walls.usable ? walls.usable : "none");
+		if (*walls.named)
+			tell("by name", walls.named);
 		if (cli->options.verbose)
 			tell("is", tiers[tier].technology);
 		if (!*walls.usable || (cli->options.verbose && *walls.missing))
@@ -101,18 +112,25 @@ json_t *doctor_tiers_json(const struct backend_report *reports)
 	struct tier_walls walls;
 
 	for (int tier = 0; tier < TIER_COUNT; tier++) {
-		json_t *names = json_array();
+		json_t *names = json_array(), *named = json_array();
 
 		look_at((enum plan_tier)tier, reports, &walls);
-		for (size_t i = 0; backends[i] && i < DOCTOR_MAX_WALLS; i++)
-			if (backend_serves(backends[i], (enum plan_tier)tier) &&
-			    reports[i].is_usable)
-				json_array_append_new(names, json_string(backends[i]->name));
+		for (size_t i = 0; backends[i] && i < DOCTOR_MAX_WALLS; i++) {
+			json_t *name = json_string(backends[i]->name);
+
+			if (reports[i].is_usable &&
+			    backend_serves(backends[i], (enum plan_tier)tier))
+				json_array_append(names, name);
+			if (reports[i].is_usable && is_by_name(backends[i], (enum plan_tier)tier))
+				json_array_append(named, name);
+			json_decref(name);
+		}
 		json_array_append_new(list,
-				      json_pack("{s:s, s:b, s:o, s:s, s:s}", "tier",
+				      json_pack("{s:s, s:b, s:o, s:o, s:s, s:s}", "tier",
 						plan_tier_name((enum plan_tier)tier), "usable",
-						*walls.usable != 0, "walls", names, "technology",
-						tiers[tier].technology, "fix", walls.missing));
+						*walls.usable != 0, "walls", names, "by_name",
+						named, "technology", tiers[tier].technology, "fix",
+						walls.missing));
 	}
 	return list;
 }

@@ -1,6 +1,7 @@
 """Which wall a start gets: by tier, by flag, by what the policy says triggers the strictest; and never a weaker one."""
 import contextlib
 import json
+import re
 import subprocess
 import sys
 
@@ -161,6 +162,7 @@ def test_doctor_says_which_tiers_exist_and_how_to_get_the_others(box):
         assert row["usable"] == bool(row["walls"]) and set(row["walls"]) <= set(usable)
         assert all(TIERS.index(usable[wall]) >= TIERS.index(row["tier"]) for wall in row["walls"])
         assert row["usable"] or row["fix"], "why not, and what to do"
+        assert set(row["by_name"]) <= set(usable) - set(row["walls"])
         start = f"{'yes' if row['usable'] else 'no '} {row['tier']}"
         line, = [line for line in text.split("\n\n")[1].splitlines() if line.startswith(start)]
         assert all(wall in line for wall in row["walls"])
@@ -172,3 +174,72 @@ def test_the_page_of_tiers(box):
     done = subprocess.run([sys.executable, str(TOP / "tools/gen-tiers.py"), "--check", box.caisson], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
     assert done.returncode == 0, done.stdout.decode()
+
+
+EVERYTHING = ["fs-view", "fs-write", "fs-hide", "fs-protect", "net-none", "net-loopback", "pids", "syscalls", "privilege", "identity",
+              "time", "output", "memory", "processes", "cpu", "scratch"]
+
+
+def approve(box, text):
+    """Says yes to what a refusal asks for."""
+    name = re.search(r"caisson approve ([0-9a-f]{8})\b", text)[1]
+    done = box.cli("approve", "-q", "--yes", name)
+    assert done.status == 0, done
+    return name
+
+
+def test_human_approve_from_start_to_end(root_box):
+    """HumanApprove: an application kernel, and a recorded approval before it starts."""
+    box = root_box
+    row = walls_for(box, "assisted")
+    if not row["usable"]:
+        pytest.skip(f"gvisor: {row['fix']}")
+    flags = box.policy(f"version: 1\ntier: human-approve\nworkspace: {{path: {box.ws}, mode: rw}}\n")
+    run = box.run("touch", "here", flags=flags)
+    assert run.status == 125 and not (box.ws / "here").exists(), run
+    name = approve(box, run.err)
+    run = box.run("touch", "here", flags=flags)
+    assert run.status == 0 and run.result["tier"] == "assisted" and run.result["backend"] in row["walls"], run
+    assert run.result["approval"]["id"] == name and (box.ws / "here").exists()
+
+
+def test_manual_only_is_each_command_by_itself(user_box):
+    """ManualOnly: a yes for each start; a sandbox that stays would run anything on one."""
+    box = user_box
+    wall = {"argv": ["caisson-agent", "--stdio"], "enforces": EVERYTHING}
+    flags = box.policy(f"version: 1\ntier: manual-only\nlimits_mode: best\nbackend: command\ncommand: {json.dumps(wall)}\nworkspace: {{path: {box.ws}, at: host}}\n")
+    run = box.run("echo", "in", flags=flags)
+    assert run.status == 125 and run.result["error"]["code"] == "ApprovalRequired", run
+    approve(box, run.err)
+    run = box.run("echo", "in", flags=flags)
+    assert run.text == "in\n" and run.result["runtime"] == "strict/command" and run.result["approval"], run
+    up = box.cli("up", "manual", *flags)
+    assert up.status == 125 and "a yes for each command" in up.err and "caisson run" in up.err, up
+    assert not list((box.runs / "approvals").glob("*.request"))
+
+
+def test_a_library_is_told_what_to_ask_for(user_box):
+    """Whatever opens a sandbox is refused with the id, and starts it once after the yes."""
+    box = user_box
+    program = box.base / "opens.py"
+    program.write_text(f"""
+import sys
+sys.path.insert(0, {str(TOP / "sdk/python/src")!r})
+import caisson
+try:
+    with caisson.Sandbox(policy=sys.argv[1], workspace=sys.argv[2]) as box:
+        sys.stdout.write(box.exec(["echo", "in"]).stdout.decode())
+except caisson.PolicyRefused as error:
+    sys.exit(f"{{error.code}} {{error}}")
+""")
+    policy = box.policy("version: 1\napproval: required\n")[1]
+
+    def start():
+        return subprocess.run([PYTHON, program, policy, box.ws], cwd=box.ws, env=box.env | {"CAISSON": box.caisson}, timeout=60,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", **box.as_owner())
+
+    box.give()
+    done = start()
+    assert done.returncode == 1 and done.stderr.startswith("ApprovalRequired "), done
+    approve(box, done.stderr)
+    assert start().stdout == "in\n" and "ApprovalRequired" in start().stderr
