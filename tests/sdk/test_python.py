@@ -26,10 +26,9 @@ def run(*argv, timeout=300, **more):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def python():
-    """An interpreter that has what the tests need, and not the package."""
-    files = [PACKAGE / "tests/requirements.txt", *([PACKAGE / "tests/requirements-heavy.txt"] if HEAVY else [])]
+def environment(*names):
+    """The interpreter of a virtual environment with what these lists of requirements name."""
+    files = [PACKAGE / "tests" / name for name in names]
     made_from = "".join(file.read_text(encoding="utf-8") for file in files) + sys.version
     folder = BUILD / f"sdk-python-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}"
     if not (folder / "complete").exists():
@@ -37,9 +36,15 @@ def python():
         run(sys.executable, "-m", "venv", folder)
         flags = [word for file in files for word in ("-r", file)]
         run(folder / "bin/pip", "install", "-q", "--no-compile", "--only-binary", ":all:",
-            "--disable-pip-version-check", *flags)
+            "--disable-pip-version-check", *flags, timeout=900)
         (folder / "complete").touch()
     return folder / "bin/python"
+
+
+@pytest.fixture(scope="module")
+def python():
+    """An interpreter that has what the tests need, and not the package."""
+    return environment("requirements.txt", *(["requirements-heavy.txt"] if HEAVY else []))
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +59,21 @@ def installed(python, tmp_path_factory):
     return target
 
 
-def test_its_own_tests(python, installed):
+def pytest_of(python, installed, *words):
     env = os.environ | {"PYTHONPATH": str(installed), "PYTHONPYCACHEPREFIX": str(BUILD / "sdk-python-cache")}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # frameworks are large: each is compiled once, where it is imported
-    told = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error::ResourceWarning",
-               "-o", "faulthandler_timeout=40", PACKAGE / "tests", env=env, timeout=150)
+    told = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=40", *words, env=env)
     assert "passed" in told and "skipped" not in told, told
+
+
+def test_its_own_tests(python, installed):
+    pytest_of(python, installed, "-W", "error::ResourceWarning", PACKAGE / "tests")
+
+
+@pytest.mark.skipif(not HEAVY, reason="CSN_SDK_HEAVY: takes long to install")
+def test_frameworks_that_stand_apart(installed):
+    """They ask for other versions of what the rest needs."""
+    pytest_of(environment("requirements-apart.txt"), installed, PACKAGE / "tests/apart")
 
 
 def test_the_page_says_how_to_install_it(tmp_path):
@@ -74,8 +88,18 @@ def test_the_page_says_how_to_install_it(tmp_path):
 
 
 def test_types(python):
+    """Its own, and of the adapters against tests/stubs."""
     run(python, "-m", "mypy", "--config-file", PACKAGE / "pyproject.toml", "--cache-dir", BUILD / "sdk-python-mypy",
         cwd=PACKAGE)
+
+
+@pytest.mark.skipif(not HEAVY, reason="CSN_SDK_HEAVY: takes long to install")
+def test_adapters_against_the_frameworks_own_types(python, tmp_path):
+    """The stubs promise what is there. Two of the frameworks have no types, one stands apart."""
+    (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = true\nmypy_path = " + str(PACKAGE / "src") + "\n")
+    names = [f"caisson.adapters.{name}" for name in ("openai_agents", "pydantic_ai", "inspect_ai", "autogen", "deepagents")]
+    run(python, "-m", "mypy", "--config-file", tmp_path / "mypy.ini", "--cache-dir", BUILD / "sdk-python-mypy-real",
+        *[word for name in names for word in ("-m", name)], timeout=600)
 
 
 def test_form(python):

@@ -302,3 +302,16 @@ def test_the_codec_knows_names_before_it_decodes() -> None:
     assert _term.name_of(frame((Atom("data"), 1))[4:]) == "data"
     assert _term.name_of(b"\x83h\x01d\x00\x04data") == "data"
     assert _term.name_of(b"\x83a\x01") == ""
+
+
+def test_lines_of_a_refusal_are_its_own_and_plain() -> None:
+    core = Core("caisson", {})
+    core.receive(frame((Atom("failed"), 1, Atom("eperm"), b"policy: no\nlimits:\n  memory: 1\x1b[2J\r\n")), 0.0)
+    assert isinstance(core.error, caisson.PolicyRefused) and core.error.stage == "policy"
+    assert str(core.error) == "no\nlimits:\n  memory: 1?[2J?"
+
+
+def test_lines_of_what_comes_from_inside_are_none(peer: Peer) -> None:
+    call, _ = peer.begin(_ops.stat("x"))
+    peer.say(Atom("failed"), 1, Atom("enoent"), b"no x\ncaisson: all is well")
+    assert str(call.error) == "no x?caisson: all is well"

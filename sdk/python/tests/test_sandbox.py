@@ -364,3 +364,11 @@ def test_many_threads(sandbox: caisson.Sandbox) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_refusal_has_its_lines(workspace: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """The part of a policy that would permit it is shown as it would be written."""
+    (tmp_path / "policy.yaml").write_text("version: 1\nlimits: {memory: 128MiB}\n")
+    with pytest.raises(caisson.PolicyRefused) as refused:
+        caisson.Sandbox(workspace=str(workspace), policy=str(tmp_path / "policy.yaml"), limits={"memory": "1GiB"})
+    assert str(refused.value).splitlines()[-1] == "limits: {memory: 1GiB}"

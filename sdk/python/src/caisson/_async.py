@@ -25,7 +25,7 @@ from typing import (
 from . import _core, _ops
 from . import _results as results
 from ._base import Cancel, Flow, Handle, piece, pieces_of, too_slow
-from ._core import Call, Event, Op
+from ._core import Call, Event, Op, Pipe
 from ._errors import Invalid
 from ._link import REAP_S, STOP_S, UNREADY_S, now
 from ._ops import Command, OnViolation, Path, Text, Texts
@@ -333,7 +333,7 @@ class AsyncSandbox(Handle):
         *,
         cwd: Optional[Path] = None,
         env: Optional[Mapping[str, Text]] = None,
-        stdin: Optional[Stdin] = None,
+        stdin: "Union[Stdin, Pipe, None]" = None,
         timeout: Optional[float] = None,
         tty: Optional[Tuple[int, int]] = None,
         keep: int = KEEP_DEFAULT,

@@ -19,7 +19,7 @@ from typing import Any, Callable, Deque, Dict, FrozenSet, Generic, Mapping, Opti
 
 from . import _results
 from ._errors import CaissonError, Cancelled, Invalid, Lost, NotSupported, Timeout, VersionMismatch
-from ._errors import error_of, failed, plain, refused
+from ._errors import error_of, failed, lines, plain, refused
 from ._tables import CLOSED, OPENED, READY, REPLIES, VIOLATION, Key
 from ._term import Atom, BadTerm, decode, frame, name_of
 
@@ -52,7 +52,12 @@ _MOST = {
 _REPLY_MAX = 5242880
 _CALL_MAX = 5242880
 
-PULL = object()  # input that a listener is asked for
+
+class Pipe:
+    """The type of PIPE."""
+
+
+PULL = Pipe()  # input that a listener is asked for
 
 
 class Op(Generic[T]):
@@ -418,7 +423,7 @@ class Core:
         if not isinstance(reason, Atom) or not isinstance(detail, bytes) or len(detail) > 4096:
             raise BadTerm("failed without a reason")
         if not self.is_ready and (ref == 0 or ref == self._open_ref):  # 0: the port could not even read
-            stage, _, text = plain(detail).partition(": ")
+            stage, _, text = lines(detail).partition(": ")
             self._over(refused(str(reason), stage if text else "open", text or stage))
             return
         if ref == 0 and self.is_owner:  # what we said was malformed
@@ -479,8 +484,8 @@ class Core:
         def text(key: str, otherwise: str, most: int) -> str:
             value = info.get(key)
             if isinstance(value, str):
-                return plain(value.encode("utf-8", "replace")[:most])
-            return plain(value[:most]) if isinstance(value, bytes) and value else otherwise
+                return lines(value.encode("utf-8", "replace")[:most])
+            return lines(value[:most]) if isinstance(value, bytes) and value else otherwise
 
         sentence = text("text", text("reason", "the sandbox has ended", 475), 475)
         # What refused a start is told as it is; a sandbox that stood is lost.

@@ -134,6 +134,11 @@ def plain(data: bytes) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
+def lines(data: bytes) -> str:
+    """The same of what has several lines, as the part of a policy that would permit it: they stay lines."""
+    return "\n".join(map(plain, data.strip(b"\n").split(b"\n")))
+
+
 def error_of(code: str, stage: str, text: str) -> CaissonError:
     """An exception of the class for its code."""
     return _CLASSES.get(code, CaissonError)(text or code, code, stage)

@@ -14,7 +14,7 @@ from typing import IO, Any, Callable, Iterable, Iterator, Mapping, Optional, Seq
 from . import _core, _ops
 from . import _results as results
 from ._base import Cancel, Flow, Handle, piece, pieces_of, too_slow
-from ._core import Call, Event, Op
+from ._core import Call, Event, Op, Pipe
 from ._link import REAP_S, STOP_S, UNREADY_S, now
 from ._loop import loop
 from ._ops import Command, OnViolation, Path, Text, Texts
@@ -243,7 +243,7 @@ class Sandbox(Handle):
         *,
         cwd: Optional[Path] = None,
         env: Optional[Mapping[str, Text]] = None,
-        stdin: Optional[Stdin] = None,
+        stdin: "Union[Stdin, Pipe, None]" = None,
         timeout: Optional[float] = None,
         tty: Optional[Tuple[int, int]] = None,
         keep: int = KEEP_DEFAULT,

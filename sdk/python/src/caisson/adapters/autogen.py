@@ -19,7 +19,7 @@ _LANGUAGES = {
 }
 
 
-class CaissonExecutor(CodeExecutor):  # type: ignore[misc]
+class CaissonExecutor(CodeExecutor):
     """Runs blocks of Python and shell in a sandbox of its own; options are AsyncSandbox's. Files stay until restart()
     only as far as the workspace is the host's; variables do not carry over."""
 

@@ -17,7 +17,7 @@ def _name(error: CaissonError) -> str:
     return next((name for kind, name in _NAMES if isinstance(error, kind)), str(error))
 
 
-class CaissonBackend(BaseSandbox):  # type: ignore[misc]
+class CaissonBackend(BaseSandbox):
     """Commands and files of one sandbox; closing it stays with who opened it. `timeout` is in seconds."""
 
     def __init__(self, sandbox: Sandbox, *, timeout: Optional[float] = None) -> None:

@@ -5,7 +5,7 @@ Agent(name="coder", tools=[shell_tool(sandbox), patch_tool(sandbox)])
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Literal, Optional
 
 from agents import ApplyPatchTool, ShellTool, apply_diff
 from agents.editor import ApplyPatchOperation, ApplyPatchResult
@@ -67,7 +67,9 @@ class PatchEditor:
             return ApplyPatchResult(status="failed", output=str(error))
         return ApplyPatchResult(status="completed", output=f"removed {operation.path}")
 
-    async def _write(self, operation: ApplyPatchOperation, old: str, mode: str) -> ApplyPatchResult:
+    async def _write(
+        self, operation: ApplyPatchOperation, old: str, mode: 'Literal["default", "create"]'
+    ) -> ApplyPatchResult:
         move_to = getattr(operation, "move_to", None)
         try:
             await self._sandbox.write(move_to or operation.path, apply_diff(old, operation.diff or "", mode=mode))

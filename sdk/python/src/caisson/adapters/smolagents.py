@@ -51,7 +51,7 @@ def _forgiving(code: str) -> str:
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
-class CaissonExecutor(RemotePythonExecutor):  # type: ignore[misc]
+class CaissonExecutor(RemotePythonExecutor):
     """Runs an agent's code in a sandbox, which stays the caller's. `timeout` is that of all steps together."""
 
     def __init__(self, sandbox: Sandbox, logger: Optional[Any] = None, *, timeout: Optional[float] = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pathlib
+import tempfile
 from typing import Any
 
 import pytest
@@ -83,3 +84,65 @@ def test_the_executor_of_smolagents(sandbox: caisson.Sandbox) -> None:
         executor("import os; os._exit(1)")
     assert executor("1 + 1").output == 2
     executor.cleanup()
+
+
+def test_the_sandbox_of_inspect(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from inspect_ai import Task, eval
+    from inspect_ai.dataset import Sample
+    from inspect_ai.solver import solver
+    from inspect_ai.util import OutputLimitExceededError, SandboxUserUnsupportedError
+    from inspect_ai.util import sandbox as current
+
+    folder = tmp_path / "samples"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+
+    @solver
+    def story() -> Any:
+        async def solve(state: Any, _: Any) -> Any:
+            box = current()
+            done = await box.exec(
+                ["sh", "-c", "cat a/b.txt - && echo $X >&2 && pwd; exit 3"], input="in", env={"X": "y"}
+            )
+            assert (done.success, done.returncode, done.stdout, done.stderr) == (
+                False,
+                3,
+                "filein/workspace\n",
+                "y\n",
+            )
+            assert (await box.exec(["pwd"], cwd="a")).stdout == "/workspace/a\n"
+            assert "/usr/x" in (await box.exec(["touch", "/usr/x"])).stderr
+            missing = await box.exec(["no-such-program"])
+            assert (missing.success, missing.returncode) == (False, 127) and missing.stderr
+            with pytest.raises(TimeoutError):
+                await box.exec(["sleep", "30"], timeout=1)
+            with pytest.raises(SandboxUserUnsupportedError):
+                await box.exec(["true"], user="root")
+            with pytest.raises(OutputLimitExceededError):
+                await box.exec(["yes"])
+            await box.write_file("new/c.bin", b"\0\xff\r\n")
+            assert await box.read_file("new/c.bin", text=False) == b"\0\xff\r\n"
+            assert await box.read_file("/workspace/a/b.txt") == "file"
+            for path, kind in (
+                ("none", FileNotFoundError),
+                ("a", IsADirectoryError),
+                ("new/c.bin", UnicodeDecodeError),
+            ):
+                with pytest.raises(kind):
+                    await box.read_file(path)
+            with pytest.raises(PermissionError):
+                await box.write_file("/usr/x", "x")
+            return state
+
+        return solve
+
+    policy = tmp_path / "policy.yaml"
+    # Relative to the current folder, as with --policy.
+    monkeypatch.chdir(tmp_path)
+    policy.write_text("version: 1\nworkspace: {path: samples, mode: rw}\nenv: {pass: [X]}\n")
+    samples = [Sample(input="go", files={"a/b.txt": "file"}) for _ in range(2)]
+    for where in ("caisson", ("caisson", str(policy))):
+        task = Task(dataset=samples, solver=story(), sandbox=where)
+        [log] = eval(task, model="mockllm/model", log_dir=str(tmp_path / "logs"), display="none")
+        assert log.status == "success", log.error
+        assert not list(folder.glob("caisson-inspect-*"))

@@ -1,0 +1,5 @@
+from asyncio import Future
+from typing import Any
+
+class CancellationToken:
+    def link_future(self, future: Future[Any]) -> Future[Any]: ...
