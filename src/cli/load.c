@@ -124,8 +124,8 @@ static int describe_file(const struct cli_policy *policy, struct plan *plan, str
 	return csn_fail(err, -ENOMEM, "policy", "out of memory");
 }
 
-int cli_check_within(const char *path, const struct cli_policy *policy, const struct plan *plan,
-		     struct csn_error *err)
+int cli_keep_within(const struct cli_options *options, const struct cli_policy *policy,
+		    struct plan *plan, struct csn_error *err)
 {
 	const struct policy_request nothing = { .stays = true };
 	struct policy_facts facts = policy->facts;
@@ -137,14 +137,15 @@ int cli_check_within(const char *path, const struct cli_policy *policy, const st
 
 	facts.policy_is_trusted = facts.policy_is_explicit = true;
 	buf_init(&bytes, POLICY_MAX_BYTES);
-	r = policy_file_read(path, false, &bytes, sha256, err);
+	r = policy_file_read(options->within, false, &bytes, sha256, err);
 	if (r == 0)
-		r = policy_parse(path, buf_at(&bytes), buf_size(&bytes), &bound, err);
+		r = policy_parse(options->within, buf_at(&bytes), buf_size(&bytes), &bound, err);
 	if (r == 0)
 		r = policy_decide(bound, &nothing, &facts, &widest, err);
 	policy_free(bound);
 	if (r < 0)
 		return r;
+	plan_lower(plan, &widest, options->limits.items);
 	r = plan_within(plan, &widest, err);
 	plan_done(&widest);
 	return r;

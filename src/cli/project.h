@@ -83,11 +83,12 @@ int cli_load_policy(const struct cli_options *options, struct cli_policy *ret_po
 void cli_policy_done(struct cli_policy *policy);
 
 /*
- * Is `plan` no wider than the policy file at `path`, which nobody asks to trust, under the facts of
- * `policy`? 0, or -EPERM with what is wider.
+ * Keeps `plan` no wider than the policy file of --within, which nobody asks to trust, under the
+ * facts of `policy`: limits that no flag named are lowered, anything else that is wider is refused.
+ * 0, or -EPERM with what is wider.
  */
-int cli_check_within(const char *path, const struct cli_policy *policy, const struct plan *plan,
-		     struct csn_error *err);
+int cli_keep_within(const struct cli_options *options, const struct cli_policy *policy,
+		    struct plan *plan, struct csn_error *err);
 
 /*
  * Decides: options and argv (NULL-terminated, for strict_when; may be NULL) under `policy`.

@@ -277,7 +277,7 @@ static int open_up(struct cli *cli, struct up *up, start_fn start_it, struct csn
 	r = cli_decide(&cli->options, &policy, NULL, &plan, err);
 	if (r >= 0) {
 		if (cli->options.within)
-			r = cli_check_within(cli->options.within, &policy, &plan, err);
+			r = cli_keep_within(&cli->options, &policy, &plan, err);
 		if (r >= 0)
 			r = up->wall ? lend_wall(&cli->options, &plan, err) : 0;
 		if (r >= 0)

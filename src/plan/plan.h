@@ -192,6 +192,13 @@ void plan_require(struct plan *plan);
 int plan_within(const struct plan *child, const struct plan *parent, struct csn_error *err);
 
 /*
+ * Lowers each of the child's limits to the parent's where that is less: those that nobody asked
+ * for, since a stronger tier has defaults of its own, and they would make it wider than a weaker
+ * one. One in `named` ("KEY=VALUE", NULL-terminated, or NULL) stays: plan_within() refuses it.
+ */
+void plan_lower(struct plan *child, const struct plan *parent, const char *const *named);
+
+/*
  * What a hide pattern or protected name of a workspace means when only the folder `tail`
  * beneath it (plan_tail form, no leading '/') becomes the workspace: without this,
  * narrowing a workspace to `.git` would unprotect `.git/hooks`. Sets *ret_pattern, either

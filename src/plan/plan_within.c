@@ -134,17 +134,62 @@ static bool roots_within(const struct plan *child, const struct plan *parent)
 	return true;
 }
 
+#define LIMIT(key, member)                                \
+	{                                                 \
+		key, offsetof(struct plan_limits, member) \
+	}
+
+/* By their names in a policy file and in flags. */
+static const struct {
+	const char *key;
+	size_t offset;
+} limits[] = {
+	LIMIT("command", command_ms),    LIMIT("budget", budget_ms),
+	LIMIT("startup", startup_ms),    LIMIT("idle", idle_ms),
+	LIMIT("cpus", cpu_milli),        LIMIT("memory", mem_bytes),
+	LIMIT("processes", processes),   LIMIT("output", output_bytes),
+	LIMIT("open_files", open_files), LIMIT("scratch", scratch_bytes),
+};
+
+/* Of the row i. `idle` is off at 0. */
+static uint64_t limit_of(const struct plan_limits *from, size_t i)
+{
+	uint64_t value;
+
+	memcpy(&value, (const uint8_t *)from + limits[i].offset, sizeof value);
+	return value == 0 && limits[i].offset == offsetof(struct plan_limits, idle_ms)
+		       ? PLAN_UNLIMITED
+		       : value;
+}
+
 static bool limits_within(const struct plan *child, const struct plan *parent)
 {
-	const struct plan_limits *c = &child->limits, *p = &parent->limits;
-	uint64_t child_idle = c->idle_ms ? c->idle_ms : PLAN_UNLIMITED;
-	uint64_t parent_idle = p->idle_ms ? p->idle_ms : PLAN_UNLIMITED;
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		if (limit_of(&child->limits, i) > limit_of(&parent->limits, i))
+			return false;
+	return true;
+}
 
-	return c->command_ms <= p->command_ms && c->budget_ms <= p->budget_ms &&
-	       c->startup_ms <= p->startup_ms && child_idle <= parent_idle &&
-	       c->cpu_milli <= p->cpu_milli && c->mem_bytes <= p->mem_bytes &&
-	       c->processes <= p->processes && c->output_bytes <= p->output_bytes &&
-	       c->open_files <= p->open_files && c->scratch_bytes <= p->scratch_bytes;
+static bool is_named(const char *const *settings, const char *key)
+{
+	size_t size = strlen(key);
+
+	for (; settings && *settings; settings++)
+		if (strncmp(*settings, key, size) == 0 && (*settings)[size] == '=')
+			return true;
+	return false;
+}
+
+void plan_lower(struct plan *child, const struct plan *parent, const char *const *named)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		size_t at = limits[i].offset;
+
+		if (limit_of(&child->limits, i) > limit_of(&parent->limits, i) &&
+		    !is_named(named, limits[i].key))
+			memcpy((uint8_t *)&child->limits + at,
+			       (const uint8_t *)&parent->limits + at, sizeof(uint64_t));
+	}
 }
 
 static bool network_within(const struct plan *child, const struct plan *parent)

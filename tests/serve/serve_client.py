@@ -59,6 +59,14 @@ class Server:
         with contextlib.closing(self.client()) as connection:
             return Reply(self.send(connection, method, path, body, **headers))
 
+    def follow(self, path, body=None):
+        """Server-sent events, as they come."""
+        connection = self.client()
+        try:
+            yield from Stream(self.send(connection, "POST" if body else "GET", path, body, Accept="text/event-stream"))
+        finally:
+            connection.close()
+
     def call(self, name, verb, **body):
         return self.ask("POST", f"/v1/sandboxes/{name}/{verb}", body)
 

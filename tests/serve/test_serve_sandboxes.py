@@ -1,4 +1,5 @@
 """Sandboxes over HTTP: they are made, used and ended, and nobody gets more than the server has."""
+import json
 import os
 import signal
 import time
@@ -63,7 +64,22 @@ def test_bytes_go_both_ways(server, box):
     assert server.call(box, "read", path="c").json() == high
 
 
-def test_every_other_verb(server, box):
+@pytest.fixture(params=["server", "user"])
+def either(request, server, run_caisson):
+    """A sandbox of the server's, and one of `caisson up`, which anybody of the same user made."""
+    if request.param == "server":
+        name = server.open()
+    else:
+        name = run_caisson("up", "--cow").stdout.strip()
+    yield name
+    if request.param == "server":
+        assert server.ask("DELETE", f"/v1/sandboxes/{name}").status == 204
+    else:
+        assert run_caisson("down", name).returncode == 0
+
+
+def test_every_other_verb(server, either, run_caisson):
+    box = either
     assert server.call(box, "write", path="src/a.c", content="int a;\n").status == 204
     assert server.call(box, "edit", path="src/a.c", old="a", new="b").json()["occurrences"] == 1
     assert server.call(box, "glob", pattern="**/*.c").json()["paths"] == ["src/a.c"]
@@ -81,6 +97,14 @@ def test_every_other_verb(server, box):
     assert server.call(box, "kill", tag="t").status == 200
     assert server.call(box, "wait", tag="t").json()["reached"]
     assert server.call(box, "logs", tag="t").json()["output"]["data"] == ""
+    assert server.ask("POST", f"/v1/sandboxes/{box}/fork", {"name": "copy"}).status == 200
+    assert server.call("copy", "read", path="src/b.c").status == 404 and server.call("copy", "diff").status == 200
+    assert run_caisson("down", "copy").returncode == 0
+    assert server.ask("GET", f"/v1/sandboxes/{box}").json()["run_id"]
+    lines = server.follow(f"/v1/sandboxes/{box}/events")
+    assert next(lines)[0] == "record"
+    streamed = list(server.follow(f"/v1/sandboxes/{box}/exec", {"command": "echo x"}))
+    assert [event for event, _, _ in streamed] == ["output", "end"]
 
 
 @pytest.mark.parametrize("wish", [
@@ -105,6 +129,25 @@ def test_more_wall_is_given(server):
     assert server.call(name, "stats").json()["mem_limit"] == 64 << 20
     assert server.call(name, "exec", command="echo x > f").json()["violations"][0]["rule"] == "workspace.mode: ro"
     assert server.ask("DELETE", f"/v1/sandboxes/{name}").status == 204
+
+
+def test_a_stronger_tier_has_the_least_of_both_limits(serve, home):
+    """strict has defaults of its own, some above the server's: those are lowered, and not more than they are is given."""
+    policy = home.folder / "strict.yaml"
+    enforces = ["fs-view", "fs-write", "fs-hide", "fs-protect", "net-none", "pids", "syscalls", "privilege", "identity",
+                "time", "output", "memory", "processes", "cpu", "scratch"]
+    command = {"argv": ["unshare", "-Ur", "caisson-agent", "--stdio"], "enforces": enforces}
+    policy.write_text("version: 1\nbackend: command\nworkspace: {mode: rw, at: host}\n"
+                      f"limits: {{processes: 40, idle: 9m}}\ncommand: {json.dumps(command)}\n", encoding="ascii")
+    server = serve("--policy", str(policy))
+    usual = server.call(server.open(), "stats").json()
+    strict = server.call(server.open(tier="strict"), "stats").json()
+    assert (usual["tier"], strict["tier"]) == ("balanced", "strict")
+    for key in ("mem_limit", "processes_limit", "scratch_limit", "idle_limit_ms"):
+        assert strict[key] == usual[key], key
+    assert server.call(server.open(tier="strict", limits={"processes": 20}), "stats").json()["processes_limit"] == 20
+    refused = server.ask("POST", "/v1/sandboxes", {"tier": "strict", "limits": {"memory": "1200MiB"}})
+    assert refused.status == 403 and "wider" in refused.json()["detail"], refused
 
 
 def test_sandboxes_of_up_are_joined_and_left(server, run_caisson):

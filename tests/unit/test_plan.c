@@ -395,6 +395,32 @@ static void test_every_limit_within(void)
 	plan_done(&parent);
 }
 
+/* What a stronger tier's defaults have more of is lowered; what was asked for is not touched. */
+static void test_lowered(void)
+{
+	static const char *const named[] = { "memory=2GiB", "command", "cpus=", NULL };
+	struct plan child, parent;
+
+	CHECK(plan_init(&child, TIER_STRICT) == 0 && plan_init(&parent, TIER_BALANCED) == 0);
+	parent.limits.idle_ms = 1000;
+	child.limits.idle_ms = 0;
+	child.limits.mem_bytes = 2ULL << 30;
+	child.limits.cpu_milli = 64000;
+	child.limits.processes = 3;
+	plan_lower(&child, &parent, named);
+	CHECK(child.limits.mem_bytes == 2ULL << 30 && child.limits.cpu_milli == 64000);
+	CHECK(child.limits.command_ms == parent.limits.command_ms && child.limits.processes == 3);
+	CHECK(child.limits.idle_ms == 1000);
+	CHECK(plan_within(&child, &parent, NULL) == -EPERM);
+	plan_lower(&child, &parent, NULL);
+	CHECK(plan_within(&child, &parent, NULL) == 0);
+	parent.limits.idle_ms = 0;
+	plan_lower(&child, &parent, NULL);
+	CHECK(child.limits.idle_ms == 1000 && child.limits.processes == 3);
+	plan_done(&child);
+	plan_done(&parent);
+}
+
 static void test_access_within(void)
 {
 	static const struct {
@@ -429,6 +455,7 @@ static const struct tap_test tests[] = {
 	{ "notes keep their order", test_notes },
 	{ "a child is never wider in any field", test_within },
 	{ "cow counts as ro", test_access_within },
+	{ "limits that nobody asked for are lowered", test_lowered },
 	{ "a child has no limit above its parent's", test_every_limit_within },
 };
 
