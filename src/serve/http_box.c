@@ -110,7 +110,7 @@ void boxes_done(struct boxes *boxes)
 	pthread_mutex_destroy(&boxes->lock);
 }
 
-/* ---- calls ---------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 void box_begin(struct boxes *boxes, struct box *box, struct box_call *call)
 {
@@ -174,7 +174,7 @@ void box_end(struct boxes *boxes, struct box *box)
 	box_release(boxes, box);
 }
 
-/* ---- making one ----------------------------------------------------------------------------- */
+/* ---- making one ------------------------------------------------------------------------------ */
 
 /* Lists of both, those of the wish last. */
 struct words {
@@ -415,7 +415,7 @@ int box_open(struct boxes *boxes, const struct box_wish *wish, struct token *own
 	return r;
 }
 
-/* ---- finding one ---------------------------------------------------------------------------- */
+/* ---- finding one ----------------------------------------------------------------------------- */
 
 static struct box *hold(struct boxes *boxes, const char *name, bool *ret_is_starting)
 {

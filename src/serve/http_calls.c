@@ -12,8 +12,7 @@
 
 enum { REQUEST_MAX = 512, KEEP_MAX = 16 << 20, EDIT_MAX = 1 << 20 };
 
-/* ---- a call and who waits for it --------------------------------------------------------------
- */
+/* ---- a call and who waits for it ------------------------------------------------------------- */
 
 static void cancel(void *data)
 {
@@ -121,8 +120,7 @@ void calls_fork(struct request *request)
 		boxes_keep_fork(boxes, request->token, run(request, &fork) ? fork.name : NULL);
 }
 
-/* ---- each -------------------------------------------------------------------------------------
- */
+/* ---- each ------------------------------------------------------------------------------------ */
 
 #define AT(type, member) offsetof(type, member)
 #define TIMEOUT(type)                                               \
@@ -347,8 +345,7 @@ const struct field kill_fields[] = {
 	{ NULL },
 };
 
-/* ---- bytes ------------------------------------------------------------------------------------
- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 void calls_read(struct request *request)
 {

@@ -30,8 +30,7 @@ enum {
 	IDLE_S = 75, /* the library's own clock for a line on which nothing moves */
 };
 
-/* ---- one request ------------------------------------------------------------------------------
- */
+/* ---- one request ----------------------------------------------------------------------------- */
 
 /* The first that is heard of it: the target as it was sent. Never decoded by the library, so that
  * an encoded '/' or NUL cannot change what is asked for. */
@@ -173,8 +172,7 @@ static enum MHD_Result http_handle(void *data, struct MHD_Connection *connection
 	return request->is_answered ? request->result : MHD_NO;
 }
 
-/* ---- connections ------------------------------------------------------------------------------
- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void connection_changed(void *data, struct MHD_Connection *connection, void **context,
 			       enum MHD_ConnectionNotificationCode what)
@@ -228,8 +226,7 @@ static int start(struct server *server, int listen_fd, struct csn_error *err)
 	return 0;
 }
 
-/* ---- its life ---------------------------------------------------------------------------------
- */
+/* ---- its life -------------------------------------------------------------------------------- */
 
 /* Where to go, on stdout: a browser does not send what follows the '#', and a person can click it.
  */

@@ -49,8 +49,7 @@ static bool take(struct request *request, csn_exec_request *exec)
 	return true;
 }
 
-/* ---- one answer -------------------------------------------------------------------------------
- */
+/* ---- one answer ------------------------------------------------------------------------------ */
 
 static void run_whole(struct request *request, csn_exec_request *exec)
 {
@@ -72,8 +71,7 @@ static void run_whole(struct request *request, csn_exec_request *exec)
 	csn_free(result);
 }
 
-/* ---- a stream ---------------------------------------------------------------------------------
- */
+/* ---- a stream -------------------------------------------------------------------------------- */
 
 /* The end of a piece may be the first bytes of a character: they wait for the rest. */
 struct held {

@@ -31,7 +31,7 @@ static void *place(const struct taking *t, size_t offset)
 	return t->into + offset;
 }
 
-/* ---- texts ---------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 /* 0 to 63, or -1. */
 static int sextet(char letter)
@@ -173,7 +173,7 @@ static int take_pairs(const struct taking *t, const json_t *value)
 	return r;
 }
 
-/* ---- numbers -------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static int take_bool(const struct taking *t, const json_t *value)
 {
@@ -259,7 +259,7 @@ int fields_take(const struct field *fields, const json_t *object, struct arena *
 	return 0;
 }
 
-/* ---- the schema ----------------------------------------------------------------------------- */
+/* ---- the schema ------------------------------------------------------------------------------ */
 
 static json_t *list_schema(const struct field *field)
 {

@@ -25,8 +25,7 @@
 
 enum { HOST_MAX = 256, KNOWN_MS = 60000 };
 
-/* ---- its form ---------------------------------------------------------------------------------
- */
+/* ---- its form -------------------------------------------------------------------------------- */
 
 /* Two of one of these would be two meanings. */
 static const char *const single[] = { "Host",          "Content-Length", "Transfer-Encoding",
@@ -73,8 +72,7 @@ bool guard_reads(struct request *request)
 	return false;
 }
 
-/* ---- who ----------------------------------------------------------------------------------------
- */
+/* ---- who ------------------------------------------------------------------------------------- */
 
 /* What may follow a name: nothing, or a port. */
 static bool is_port(const char *text)

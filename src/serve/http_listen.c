@@ -23,7 +23,7 @@ union address {
 	struct sockaddr_un un;
 };
 
-/* ---- TCP ------------------------------------------------------------------------------------ */
+/* ---- TCP ------------------------------------------------------------------------------------- */
 
 static socklen_t set_address(const char *host, uint16_t port, union address *ret_address)
 {
@@ -104,7 +104,7 @@ static int open_tcp(const char *where, struct listener *listener, struct csn_err
 	return 0;
 }
 
-/* ---- Unix ----------------------------------------------------------------------------------- */
+/* ---- Unix ------------------------------------------------------------------------------------ */
 
 /* What nobody listens on is not in use. */
 static bool is_left_over(const union address *address)

@@ -64,8 +64,7 @@ static const struct {
 	{ "Problem", "type:string title:string status:integer code:string detail:string" },
 };
 
-/* ---- shapes -----------------------------------------------------------------------------------
- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static json_t *reference(const char *name)
 {
@@ -144,8 +143,7 @@ static json_t *schemas(void)
 	return all;
 }
 
-/* ---- routes -----------------------------------------------------------------------------------
- */
+/* ---- routes ---------------------------------------------------------------------------------- */
 
 static json_t *media(const char *type, json_t *schema)
 {

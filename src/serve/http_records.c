@@ -34,8 +34,7 @@ enum {
 	DIFF_MAX = 16 << 20,
 };
 
-/* ---- finding ----------------------------------------------------------------------------------
- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 /* The run root; -ENOENT: there are no records yet. */
 static int open_root(const struct request *request, struct csn_error *err)
@@ -83,8 +82,7 @@ static bool find(struct request *request, const char *name, struct found *found)
 	return r >= 0;
 }
 
-/* ---- one in a list ----------------------------------------------------------------------------
- */
+/* ---- one in a list --------------------------------------------------------------------------- */
 
 static void copy_keys(json_t *to, json_t *from, const char *const *keys)
 {
@@ -159,8 +157,7 @@ void records_list(struct request *request)
 	reply_json(request, 200, json_pack("{s:o}", "runs", list));
 }
 
-/* ---- one --------------------------------------------------------------------------------------
- */
+/* ---- one ------------------------------------------------------------------------------------- */
 
 void records_show(struct request *request)
 {
@@ -239,8 +236,7 @@ void records_diff(struct request *request)
 		reply_bytes(request, "text/plain; charset=utf-8", buf_at(&out), buf_size(&out));
 }
 
-/* ---- events -----------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* In the request's arena. */
 struct following {

@@ -86,7 +86,7 @@ void reply_nothing(struct request *request)
 		MHD_create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT));
 }
 
-/* ---- problems ------------------------------------------------------------------------------- */
+/* ---- problems -------------------------------------------------------------------------------- */
 
 /* What a client needs beside a problem of this status. */
 static void add_hints(const struct request *request, unsigned status, struct MHD_Response *response)
@@ -208,7 +208,7 @@ void reply_failure(struct request *request, const struct csn_error *err)
 	reply_problem(request, status_of(code), code, "%s", err->text);
 }
 
-/* ---- what was asked ------------------------------------------------------------------------- */
+/* ---- what was asked -------------------------------------------------------------------------- */
 
 const char *request_header(const struct request *request, const char *name)
 {

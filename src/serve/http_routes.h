@@ -51,7 +51,7 @@ void routes_allowed(const char *target, char *ret_text, size_t size);
 /* Percent-decoded text in the arena; NULL: no memory, a NUL, or not UTF-8. */
 const char *routes_decode(struct arena *arena, const char *text, size_t size);
 
-/* ---- what they lead to ---------------------------------------------------------------------- */
+/* ---- what they lead to ----------------------------------------------------------------------- */
 
 /* Each answers its request. http_sandboxes.c: */
 void sandboxes_list(struct request *request);

@@ -40,8 +40,7 @@ const struct field sandboxes_fields[] = {
 	{ NULL },
 };
 
-/* ---- which there are --------------------------------------------------------------------------
- */
+/* ---- which there are ------------------------------------------------------------------------- */
 
 /* `stats` is borrowed, NULL: it does not answer. */
 static json_t *sandbox_json(const char *name, bool is_ours, const csn_stats_result *stats)
@@ -125,8 +124,7 @@ void sandboxes_list(struct request *request)
 	reply_json(request, 200, json_pack("{s:o}", "sandboxes", list));
 }
 
-/* ---- one --------------------------------------------------------------------------------------
- */
+/* ---- one ------------------------------------------------------------------------------------- */
 
 static void show(struct request *request, struct box *box, unsigned status)
 {
@@ -183,30 +181,34 @@ void sandboxes_make(struct request *request)
 	box_release(boxes, box);
 }
 
-void sandboxes_show(struct request *request)
+/* The one that the request names, held; NULL: there is none, and that is answered. */
+static struct box *named(struct request *request)
 {
-	struct boxes *boxes = &request->server->boxes;
 	struct box *box = NULL;
 	csn_error err = { 0 };
 
-	if (box_find(boxes, request->segments[0], &box, &err) < 0) {
+	if (box_find(&request->server->boxes, request->segments[0], &box, &err) < 0)
 		reply_error(request, &err);
+	return box;
+}
+
+void sandboxes_show(struct request *request)
+{
+	struct box *box = named(request);
+
+	if (!box)
 		return;
-	}
 	show(request, box, 200);
-	box_release(boxes, box);
+	box_release(&request->server->boxes, box);
 }
 
 void sandboxes_end(struct request *request)
 {
 	struct boxes *boxes = &request->server->boxes;
-	struct box *box = NULL;
-	csn_error err = { 0 };
+	struct box *box = named(request);
 
-	if (box_find(boxes, request->segments[0], &box, &err) < 0) {
-		reply_error(request, &err);
+	if (!box)
 		return;
-	}
 	if (!box->is_ours) {
 		box_release(boxes, box);
 		reply_problem(request, 403, "eperm",
@@ -219,16 +221,15 @@ void sandboxes_end(struct request *request)
 
 void sandboxes_events(struct request *request)
 {
-	struct boxes *boxes = &request->server->boxes;
+	struct box *box = named(request);
 	csn_stats_result *stats = NULL;
-	struct box *box = NULL;
 	csn_error err = { 0 };
-	int r = box_find(boxes, request->segments[0], &box, &err);
+	int r;
 
-	if (r == 0) {
-		r = csn_stats(box->sandbox, NULL, &stats, &err);
-		box_release(boxes, box);
-	}
+	if (!box)
+		return;
+	r = csn_stats(box->sandbox, NULL, &stats, &err);
+	box_release(&request->server->boxes, box);
 	if (r < 0)
 		reply_error(request, &err);
 	else
