@@ -288,6 +288,7 @@ int cli_job_resume(struct cli *cli);
 int cli_job_extend(struct cli *cli);
 int cli_job_stop(struct cli *cli);
 int cli_job_ls(struct cli *cli);
+int cli_job_top(struct cli *cli);
 int cli_job_show(struct cli *cli);
 int cli_job_logs(struct cli *cli);
 int cli_doctor(struct cli *cli);

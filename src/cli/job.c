@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "cli/out.h"
 
-enum { BUSY_TRIES = 50, BUSY_PAUSE_NS = 100000000 };
+enum { BUSY_TRIES = 50, BUSY_PAUSE_NS = 100000000, RESULT_MAX = 16 << 20 };
 
 static void print_outcome(const struct cli *cli, const char *id, const struct job_outcome *outcome)
 {
@@ -172,6 +172,9 @@ static int resume(struct cli *cli, const struct again *again, int *ret_status,
 
 	if (r < 0)
 		return r;
+	r = job_check(again->place.id, &again->past, &limits, err);
+	if (r < 0)
+		return r;
 	r = job_decide(cli, again->place.id, again->config, &decision, err);
 	if (r == 0)
 		r = reopen(&again->place, &record, err);
@@ -208,11 +211,18 @@ int cli_job_resume(struct cli *cli)
 static int extend(struct cli *cli, const struct job_place *place, struct past *past,
 		  struct csn_error *err)
 {
+	_cleanup_fd_ int dir_fd = files_open_dir(place->root_fd, place->id);
+	json_t *result = NULL;
 	struct record record;
-	int r = reopen(place, &record, err), count;
+	int r, count;
 
-	if (r < 0)
+	if (dir_fd >= 0)
+		files_read_json(dir_fd, "result.json", RESULT_MAX, &result);
+	r = reopen(place, &record, err);
+	if (r < 0) {
+		json_decref(result);
 		return r;
+	}
 	r = past_read(record.dir_fd, -1, past, err); /* as it is now that nobody else has it */
 	if (r == 0) {
 		struct book_limits limits = past->book.limits;
@@ -227,10 +237,11 @@ static int extend(struct cli *cli, const struct job_place *place, struct past *p
 			r = job_extended(&record, past, &limits, err);
 		if (r == 0)
 			past->book.limits = limits;
-		count = job_close(&record, past, r < 0 ? NULL : err);
+		count = job_close(&record, past, result, r < 0 ? NULL : err);
 		r = r < 0 ? r : count;
 	}
 	record_done(&record);
+	json_decref(result);
 	return r;
 }
 

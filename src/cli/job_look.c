@@ -226,6 +226,23 @@ int cli_job_ls(struct cli *cli)
 	return listing.rows ? out_json(json_pack("{s:o}", "jobs", listing.rows)) : CLI_OK;
 }
 
+/* Until somebody ends it; once, where nobody watches. */
+int cli_job_top(struct cli *cli)
+{
+	bool is_watched = isatty(STDOUT_FILENO) && !cli->options.json && !cli->options.quiet;
+	int status;
+
+	do {
+		if (is_watched)
+			fputs("\033[H\033[J", stdout); /* to the top, and nothing below */
+		status = cli_job_ls(cli);
+		fflush(stdout);
+		if (is_watched)
+			nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+	} while (is_watched && status == CLI_OK && !ferror(stdout));
+	return status;
+}
+
 static void print_key(const char *key, const json_t *value)
 {
 	char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);

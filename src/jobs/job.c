@@ -105,11 +105,10 @@ static int close_record(struct record *record, const struct past *past, json_t *
 	return r;
 }
 
-int job_close(struct record *record, const struct past *past, struct csn_error *err)
+int job_close(struct record *record, const struct past *past, json_t *result, struct csn_error *err)
 {
 	_cleanup_fd_ int state_fd = -1;
 	const char *status = past->status[0] ? past->status : "made";
-	json_t *result;
 	int r;
 
 	clear_way(record->dir_fd);
@@ -121,9 +120,13 @@ int job_close(struct record *record, const struct past *past, struct csn_error *
 	r = live_show(state_fd, past, record->run_id, status, NULL);
 	if (r < 0)
 		return files_fail(err, r, "write", "state.json");
-	result = json_pack("{s:s, s:s, s:s, s:o, s:o}", "schema", "caisson.job/1", "run_id",
-			   record->run_id, "status", status, "books", book_json(&past->book),
-			   "limits", book_limits_json(&past->book.limits));
+	if (result)
+		json_incref(result);
+	else
+		result =
+			json_pack("{s:s, s:s, s:s, s:o, s:o}", "schema", "caisson.job/1", "run_id",
+				  record->run_id, "status", status, "books", book_json(&past->book),
+				  "limits", book_limits_json(&past->book.limits));
 	r = close_record(record, past, result, err);
 	json_decref(result);
 	return r;
@@ -175,16 +178,20 @@ static int open_books(struct live *live, const struct record *record, struct csn
 	return live->state_fd < 0 ? live->state_fd : 0;
 }
 
-static int check_ceilings(const struct live *live, struct csn_error *err)
+int job_check(const char *id, const struct past *past, const struct book_limits *limits,
+	      struct csn_error *err)
 {
-	const char *reached = book_reached(live->book);
+	struct book book = past->book;
+	const char *reached;
 
+	book.limits = *limits;
+	reached = book_reached(&book);
 	if (!reached)
 		return 0;
 	return csn_fail(err, -EDQUOT, "job",
 			"%s of %s is reached: raise it, as by `caisson job extend %s --add-…`, and "
 			"then resume",
-			reached, live->run_id, live->run_id);
+			reached, id, id);
 }
 
 /* The last lines before the worker: from now on it is running, or lost. */
@@ -308,7 +315,7 @@ static int launch(struct live *live, struct record *record, struct job_outcome *
 	int r = open_books(live, record, err);
 
 	if (r >= 0)
-		r = check_ceilings(live, err);
+		r = job_check(live->run_id, &live->past, &live->book->limits, err);
 	if (r >= 0)
 		r = begin(live, record, err);
 	if (r < 0)
@@ -333,7 +340,7 @@ int job_launch(struct record *record, const struct job_order *order,
 	r = launch(&live, record, ret_outcome, err);
 	if (r < 0 && record->dir_fd >= 0) { /* nothing began: it stands as it stood */
 		if (live.past.config)
-			job_close(record, &live.past, NULL);
+			job_close(record, &live.past, NULL, NULL);
 		record_done(record);
 	}
 	live_done(&live);

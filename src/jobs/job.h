@@ -54,6 +54,11 @@ struct job_outcome {
 /* The first line of a new job. */
 void job_started(struct record *record, json_t *config, const struct book_limits *limits);
 
+/* Is there something left to use under these ceilings? 0, or -EDQUOT with the way out. Changes
+ * nothing. */
+int job_check(const char *id, const struct past *past, const struct book_limits *limits,
+	      struct csn_error *err);
+
 /* New ceilings for a job that is not running. `past` is what job_past() read. 0 or -errno. */
 int job_extended(struct record *record, const struct past *past, const struct book_limits *limits,
 		 struct csn_error *err);
@@ -66,6 +71,9 @@ int job_extended(struct record *record, const struct past *past, const struct bo
 int job_launch(struct record *record, const struct job_order *order,
 	       struct job_outcome *ret_outcome, struct csn_error *err);
 
-/* Ends what changed no more than the books: state.json, result.json, manifest, head. 0 or -errno.
+/*
+ * Ends what changed no more than the books: state.json, result.json, manifest, head. `result` is
+ * what the last launch left there, borrowed; NULL: none did. 0 or -errno.
  */
-int job_close(struct record *record, const struct past *past, struct csn_error *err);
+int job_close(struct record *record, const struct past *past, json_t *result,
+	      struct csn_error *err);

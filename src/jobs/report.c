@@ -70,7 +70,7 @@ static bool take_cost(const json_t *object, int64_t *ret_nano)
 		return true;
 	if (!json_is_number(value) || !isfinite(cost) || cost < 0 || cost > COST_MAX)
 		return false;
-	*ret_nano = (int64_t)ceil(cost * 1e9 - 1e-3);
+	*ret_nano = (int64_t)ceil(cost * 1e9 - 1e-6);
 	return true;
 }
 

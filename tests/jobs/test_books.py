@@ -140,6 +140,7 @@ def test_shown_by_the_end_of_a_name(jobs):
     assert several.returncode != 0
     assert "alpha-1, beta-1" in jobs.cli("show", "a-1").stderr
     assert "no job ends in gamma" in jobs.cli("show", "gamma").stderr
+    assert jobs.cli("top").stdout == jobs.cli("ls").stdout
     rows = json.loads(jobs.cli("ls", "--json").stdout)["jobs"]
     assert [(row["run_id"], row["status"], row["iteration"]) for row in rows] == [
         ("alpha-1", "finished", 1), ("alpha-2", "finished", 1), ("beta-1", "finished", 1)]

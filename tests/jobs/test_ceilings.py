@@ -1,4 +1,6 @@
 """Ceilings end a worker, count over all launches, and are raised on the record."""
+import json
+
 import pytest
 
 LOOP = """
@@ -39,6 +41,8 @@ def test_a_reached_ceiling_is_raised_first(jobs):
     assert jobs.cli("extend", "one", "--add-iterations", "4").returncode == 0
     assert jobs.state("one")["limits"]["max_iterations"] == 7 and jobs.state("one")["status"] == "limited"
     jobs.verify("one")
+    result = json.loads((jobs.root / "one/result.json").read_text())
+    assert result["schema"] == "caisson.result/1" and result["run_id"] == "one", "that of the last launch stays"
     assert jobs.cli("resume", "one").returncode == 124
     second = jobs.state("one")
     assert second["iteration"] >= 7 and second["launches"] == 2
