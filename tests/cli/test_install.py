@@ -21,6 +21,7 @@ FILES = {
     "libexec/caisson/caisson-agent": 0o755,
     "libexec/caisson/caisson-mcp": 0o755,
     "libexec/caisson/caisson-search": 0o755,
+    "libexec/caisson/bin/caisson-report": 0o755,
     "libexec/caisson/caisson-serve": 0o755,
     "share/bash-completion/completions/caisson.bash": 0o644,
     "share/fish/vendor_completions.d/caisson.fish": 0o644,
