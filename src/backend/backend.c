@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backend/command/command.h"
+#include "backend/engine/engine.h"
 #include "backend/host/host.h"
 #include "backend/landlock/landlock.h"
 #include "backend/local/local.h"
@@ -22,13 +23,9 @@
 #include "base/str.h"
 #include "os/sys.h"
 
-const struct backend *const backends[] = { &process_backend,
-					   &landlock_backend,
-					   &local_backend,
-					   &oci_backend,
-					   &gvisor_backend,
-					   &command_backend,
-					   NULL };
+const struct backend *const backends[] = { &process_backend, &landlock_backend, &podman_backend,
+					   &docker_backend,  &local_backend,    &oci_backend,
+					   &gvisor_backend,  &command_backend,  NULL };
 
 const struct backend *backend_find(const char *name)
 {
@@ -168,7 +165,8 @@ int backend_choose(const struct plan *plan, const struct backend **ret_backend,
 		return choose_named(plan, ret_backend, ret_report, err);
 	for (const struct backend *const *b = backends; *b; b++) {
 		/* Who could have had another wall wants to know why not that one. */
-		struct csn_error *say = r < 0 && (*b)->is_runtimes ? NULL : err;
+		bool is_other = (*b)->is_runtimes || (*b)->is_program;
+		struct csn_error *say = r < 0 && is_other ? NULL : err;
 
 		if (!backend_serves(*b, plan->tier))
 			continue;

@@ -23,6 +23,14 @@ struct backend_report {
 	char weaker[512];  /* what this wall does not do, for a usable but weaker one; "" */
 };
 
+/* What a container engine runs, for the record. */
+struct wall_container {
+	char version[32]; /* the engine's; "": the wall is no container */
+	char image[512];  /* its name */
+	char digest[80];  /* the engine's id of it */
+	bool is_rootless; /* no daemon of root's has a part in it */
+};
+
 /* A started wall. */
 struct wall {
 	pid_t pid;     /* its first process in our pid namespace, reaped by the monitor; -1: none */
@@ -42,6 +50,8 @@ struct wall {
 	int userns;       /* of root's that waits: what is lent is id-mapped through it; -1 */
 	int skeleton;     /* holds the lock of what the root is a view of; -1: none */
 	uid_t kernel_uid; /* the uid behind the sandbox, as the host sees it */
+	uint64_t made_ms; /* of its start, spent on what later starts use: no startup time */
+	struct wall_container container;
 	uint64_t enforces;
 };
 
@@ -91,10 +101,14 @@ struct backend {
 	/* May commands read this path of the system? For a wall without a view of its own; NULL:
 	 * none of it is known. */
 	bool (*shows)(const char *path);
-	bool has_view;      /* paths inside are its own; false: they are the host's */
-	bool is_contained;  /* the end of its first process ends every other */
-	bool is_program;    /* that process is a program of the host's (piped.h), and what runs is
-			     * elsewhere: nothing of it is looked at, limits are the wall's own */
+	bool has_view;     /* paths inside are its own; false: they are the host's */
+	bool is_contained; /* the end of its first process ends every other */
+	bool is_program;   /* that process is a program of the host's (piped.h), and what runs is
+			    * elsewhere: nothing of it is looked at, limits are the wall's own */
+	/* Of such a one: its program was killed; ends what it started for sandbox `id`. Also called
+	 * by the cleaner of a killed monitor. NULL: nothing to do. */
+	void (*take_down)(const char *id);
+	bool runs_images;   /* the plan's image is its root */
 	bool holds_limits;  /* of such a one: no control group is made for that process */
 	const char *means;  /* of such a one: who holds the limits that it enforces, for results */
 	const char *untold; /* of such a one: why attempts are not seen; NULL: its author decides */

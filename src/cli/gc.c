@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "audit/audit.h"
+#include "backend/engine/engine.h"
 #include "backend/oci/leftover.h"
 #include "base/fd.h"
 #include "base/place.h"
@@ -32,13 +33,10 @@ static const struct {
 	const char *kind;
 	const char *words; /* for a person */
 } kinds[] = {
-	{ "bundle", "the container's bundle" },
-	{ "group", "the control groups" },
-	{ "run", "placeholders and scratch of the run" },
-	{ "scratch", "the scratch folder" },
-	{ "record", "the rest of the record" },
-	{ "skeleton", "the unused root tree" },
-	{ "name", "the name" },
+	{ "container", "the container of" },    { "bundle", "the container's bundle" },
+	{ "group", "the control groups" },      { "run", "placeholders and scratch of the run" },
+	{ "scratch", "the scratch folder" },    { "record", "the rest of the record" },
+	{ "skeleton", "the unused root tree" }, { "name", "the name" },
 	{ "pool", "the name of the pool" },
 };
 
@@ -157,6 +155,7 @@ int cli_gc(struct cli *cli)
 
 	sweep_bundles(cli, &removed);
 	limits_sweep(&removed); /* first: it ends what may still write to the rest */
+	engine_sweep(&removed);
 	r = sweep_records(cli, &removed, &err);
 	scratch_sweep(&removed);
 	if (r >= 0)

@@ -64,14 +64,19 @@ static void let_go(int socket)
 	prctl(PR_SET_NAME, "caisson-cleaner", 0, 0, 0);
 }
 
-static void end_wall(int pidfd, bool is_patient)
+static void end_wall(const struct cleaner_work *work, int pidfd, bool is_patient)
 {
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 
-	if (pidfd < 0 || (is_patient && poll(&end, 1, SWEEP_MS) > 0))
+	if (pidfd < 0)
 		return;
-	sys_pidfd_signal(pidfd, SIGKILL);
-	poll(&end, 1, WALL_MS);
+	if (!is_patient || poll(&end, 1, SWEEP_MS) == 0) {
+		sys_pidfd_signal(pidfd, SIGKILL);
+		poll(&end, 1, WALL_MS);
+	}
+	/* How it ended is not known here. */
+	if (work->take_down)
+		work->take_down(work->id);
 }
 
 _Noreturn static void wait_and_clean(const struct cleaner_work *work, int socket)
@@ -87,7 +92,7 @@ _Noreturn static void wait_and_clean(const struct cleaner_work *work, int socket
 		wall_pidfd = fd;
 		is_patient = byte == 'p';
 	}
-	end_wall(wall_pidfd, is_patient);
+	end_wall(work, wall_pidfd, is_patient);
 	if (work->remove)
 		work->remove(work->state_root, work->id);
 	if (work->probe)

@@ -23,13 +23,14 @@
 
 /* What it removes. Everything is the monitor's; the pointers hold in its fork too. */
 struct cleaner_work {
-	const char *id;                   /* of the run */
-	const struct cgroup_probe *probe; /* where its groups will be; NULL: none */
-	struct protect *protect;          /* whose placeholders; NULL: none */
-	const char *scratch_dir;          /* "/tmp/caisson-…", NULL */
-	struct pending *pending;          /* NULL: no note */
-	bool has_program;                 /* a program of the host's is the wall */
-	const char *state_root;           /* for `remove` */
+	const char *id;                    /* of the run */
+	const struct cgroup_probe *probe;  /* where its groups will be; NULL: none */
+	struct protect *protect;           /* whose placeholders; NULL: none */
+	const char *scratch_dir;           /* "/tmp/caisson-…", NULL */
+	struct pending *pending;           /* NULL: no note */
+	bool has_program;                  /* a program of the host's is the wall */
+	void (*take_down)(const char *id); /* where that was killed (backend.h); NULL */
+	const char *state_root;            /* for `remove` */
 	void (*remove)(const char *state_root, const char *id); /* backend.h; NULL: nothing */
 };
 

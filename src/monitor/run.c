@@ -307,6 +307,7 @@ static int start_cleaner(struct run *run, const struct cgroup_probe *probe)
 		.has_program = run->backend->is_program,
 		.state_root = run->setup->hidden_root,
 		.remove = run->backend->remove,
+		.take_down = run->backend->take_down,
 	};
 	if (!cleaner_is_needed(&run->work))
 		return 0;
@@ -337,11 +338,10 @@ static int make_scratch(struct run *run)
 /* All that stands on the host while the run lasts. */
 static int make_traces(struct run *run)
 {
-	const struct cgroup_probe *probe = NULL;
+	const struct cgroup_probe *probe =
+		run->backend->holds_limits ? NULL : limits_look(&run->limits, run->plan);
 	int r;
 
-	if (!run->backend->holds_limits)
-		probe = limits_look(&run->limits, run->plan);
 	run->limits.own_tasks = run->backend->own_tasks;
 	if (run->setup->run_root)
 		pending_sweep(run->setup->run_root, NULL);

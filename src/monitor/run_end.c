@@ -103,14 +103,14 @@ static struct deadline next_deadline(const struct run *run)
 {
 	const struct plan_limits *limits = &run->plan->limits;
 	struct deadline next = { "startup", limits->startup_ms, CLOCK_NEVER };
-	uint64_t from_ms = run->started_us / 1000;
+	uint64_t from_ms = run->started_us / 1000 + run->wall.made_ms;
 
 	if (run->is_executing) {
 		bool is_budget = limits->budget_ms < limits->command_ms;
 
 		next.clock = is_budget ? "budget" : "command";
 		next.limit_ms = is_budget ? limits->budget_ms : limits->command_ms;
-		from_ms += run->phase_us[PHASE_EXEC] / 1000;
+		from_ms = (run->started_us + run->phase_us[PHASE_EXEC]) / 1000;
 	}
 	if (next.limit_ms != PLAN_UNLIMITED)
 		next.at_ms = from_ms + next.limit_ms;
@@ -207,15 +207,20 @@ static void take_usage(struct run *run, const struct rusage *usage)
 static void take_complaint(struct run *run)
 {
 	char last[4096];
+	bool is_hint;
 	off_t end = run->wall.complaints < 0 ? 0 : lseek(run->wall.complaints, 0, SEEK_CUR);
 	off_t from = end > (off_t)sizeof last ? end - (off_t)sizeof last : 0;
 	ssize_t size = end > 0 ? pread(run->wall.complaints, last, (size_t)(end - from), from) : 0;
 	ssize_t start;
 
-	while (size > 0 && strchr("\n\r ", last[size - 1]))
-		size--;
-	for (start = size; start > 0 && last[start - 1] != '\n';)
-		start--;
+	do {
+		while (size > 0 && strchr("\n\r ", last[size - 1]))
+			size--;
+		for (start = size; start > 0 && last[start - 1] != '\n';)
+			start--;
+		/* An engine's client says the cause, and then where its usage is explained. */
+		is_hint = size > start && memmem(last + start, (size_t)(size - start), "--help", 6);
+	} while (is_hint && start > 0 && (size = start) > 0);
 	if (size > start)
 		fact_text(run->complaint, sizeof run->complaint, last + start,
 			  (size_t)(size - start));
@@ -230,6 +235,8 @@ void run_destroy(struct run *run)
 
 		while (wait4(run->wall.pid, &status, __WALL, &usage) < 0 && errno == EINTR)
 			;
+		if (WIFSIGNALED(status) && run->backend->take_down)
+			run->backend->take_down(run->sandbox_id);
 		if (!run->is_replied)
 			take_usage(run, &usage);
 		run->wall.pid = -1;

@@ -223,9 +223,11 @@ static bool has_variable(const struct run *run, const char *start)
 	return false;
 }
 
-/* One that stays has calls, and time between them. */
+/* One that stays has calls, and time between them; a container has an engine. */
 static bool is_carried_out(const struct run *run, const struct plan_gap *gap)
 {
+	if (run->backend && run->backend->runs_images && str_starts(gap->key, "container."))
+		return true;
 	return run_stays(run) && str_is(gap->key, "limits.idle");
 }
 

@@ -133,6 +133,17 @@ static json_t *host_json(void)
 			 "landlock_abi", landlock_abi(), "caisson", CAISSON_VERSION);
 }
 
+static json_t *container_json(const struct run *run)
+{
+	const struct wall_container *container = &run->wall.container;
+
+	if (!container->version[0])
+		return json_null();
+	return json_pack("{s:s, s:s, s:s, s:s, s:b}", "engine", run->backend->name, "version",
+			 container->version, "image", container->image, "digest", container->digest,
+			 "rootless", container->is_rootless);
+}
+
 static json_t *text_or_null(const char *text)
 {
 	return text && *text ? redact_text(NULL, text, strlen(text)) : json_null();
@@ -206,6 +217,7 @@ json_t *run_result(struct run *run)
 						 : json_null());
 	json_object_set_new(result, "env_passed", texts(run->passed));
 	json_object_set_new(result, "host", host_json());
+	json_object_set_new(result, "container", container_json(run));
 	json_object_set_new(result, "timings", timings_json(run));
 	json_object_set_new(result, "log_incomplete",
 			    json_boolean(run->record.chain.is_incomplete));

@@ -15,14 +15,20 @@ static bool has_idle(const struct plan *plan)
 	return plan->limits.idle_ms != 0 && plan->limits.idle_ms != PLAN_UNLIMITED;
 }
 
+/* Walls that are an engine's containers carry it out. */
+static bool names_engine(const struct plan *plan)
+{
+	return str_is(plan->backend, "docker") || str_is(plan->backend, "podman");
+}
+
 static bool has_image(const struct plan *plan)
 {
-	return plan->image != NULL;
+	return plan->image && !names_engine(plan);
 }
 
 static bool has_rootless(const struct plan *plan)
 {
-	return plan->rootless_required;
+	return plan->rootless_required && !names_engine(plan);
 }
 
 static bool has_way_out(const struct plan *plan)
@@ -46,9 +52,10 @@ static const struct plan_gap gaps[] = {
 	  "it counts the time between calls, of sandboxes that stay; a run is one call", false,
 	  has_idle },
 	{ "container.image",
-	  "no wall of this build runs an image: programs come from this machine's root", false,
-	  has_image },
-	{ "container.rootless", "no wall of this build has a container engine", false,
+	  "only the walls docker and podman run an image: elsewhere programs come from this "
+	  "machine's root",
+	  false, has_image },
+	{ "container.rootless", "only the walls docker and podman have a container engine", false,
 	  has_rootless },
 	{ "gates",
 	  "one without a command is a function of the program that opens a sandbox, and a run has "

@@ -46,7 +46,7 @@ const struct key policy_keys[KEY_COUNT] = {
 			  "any, local, virtual, landlock, process, docker, podman, oci, gvisor, "
 			  "firecracker, qemu, kubernetes or command",
 			  "Exactly this wall; any takes the first that meets the tier. "
-			  "Planned: virtual, docker, podman, firecracker, qemu and kubernetes.",
+			  "Planned: virtual, firecracker, qemu and kubernetes.",
 			  KIND_TEXT, WIDER_BACKEND, AT(backend), .choices = backends },
 	[KEY_WORKSPACE_PATH] = { "workspace.path", "a folder",
 				 "The folder lent to the code; relative to the file.", KIND_TEXT,
@@ -138,12 +138,14 @@ const struct key policy_keys[KEY_COUNT] = {
 			      "a list of {tag: NAME}, {command: PATTERN} or {path: PATTERN}",
 			      "What makes a request need tier strict.", KIND_RULES },
 	[KEY_CONTAINER_IMAGE] = { "container.image", "a name of an image, or null",
-				  "The image of container walls; null means this machine's root. "
-				  "Planned.",
+				  "The image of the walls docker and podman; null means this "
+				  "machine's own "
+				  "programs.",
 				  KIND_TEXT, WIDER_CHANGED, AT(image), .is_valid = text_is_image },
 	[KEY_CONTAINER_ROOTLESS] = { "container.rootless", "preferred or required",
-				     "Must the engine run without root? Planned.", KIND_CHOICE,
-				     WIDER_LESS, AT(rootless_required), .choices = rootless },
+				     "Must the engine of docker and podman run without root?",
+				     KIND_CHOICE, WIDER_LESS, AT(rootless_required),
+				     .choices = rootless },
 	[KEY_COMMAND_ARGV] = { "command.argv", "an argument: text without control characters",
 			       "Under backend command: the host's program that ends in "
 			       "caisson-agent --stdio, or answers the frames itself.",

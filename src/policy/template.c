@@ -64,7 +64,7 @@ const char *policy_template(void)
 	       "# What needs tier strict (planned: refused for now), such as {tag: payments},\n"
 	       "# {command: \"*migrate*\"} or {path: \"**/secrets/**\"}.\n"
 	       "#strict_when: []\n"
-	       "#container: {image: null, rootless: preferred}   # planned\n"
+	       "#container: {image: null, rootless: preferred}   # of docker and podman\n"
 	       "# A wall of your own, for backend: command. enforces and observes are your word.\n"
 	       "#command: {argv: [], enforces: [], observes: []}\n"
 	       "#overrides: {per_request: false}   # true: flags may loosen limits, tier, wall, "
