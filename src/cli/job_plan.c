@@ -131,8 +131,9 @@ int job_config(struct cli *cli, json_t **ret_config, struct csn_error *err)
 		r = read_manifest(options->job.manifest, &execution, err);
 	if (r == 0)
 		r = take_flags(&options->job, &execution, err);
-	if (r == 0)
-		r = data_check(options->job.data, data, err);
+	if (r == 0 && !realpath(options->job.data, data))
+		r = csn_fail(err, -errno, "data", "--data %.200s: %s", options->job.data,
+			     strerror(errno));
 	if (r == 0) {
 		*ret_config = json_pack(
 			"{s:O, s:s, s:o, s:s*, s:s*, s:o*, s:o, s:o}", "worker", worker, "data",
@@ -247,12 +248,15 @@ static int add_env(struct cli_options *options, const json_t *names)
 
 static int add_grants(struct cli *cli, const json_t *config, bool has_view, struct csn_error *err)
 {
-	const char *data = text_at(config, "data");
-	char *mount = NULL;
+	const char *named = text_at(config, "data");
+	char *mount = NULL, data[PATH_MAX];
 	int r;
 
-	if (!data)
+	if (!named)
 		return csn_fail(err, -EBADMSG, "job", "the job's record names no data set");
+	r = data_check(named, data, err); /* it may be another by now */
+	if (r < 0)
+		return r;
 	r = asprintf(&mount, "%s:%s:ro", data, has_view ? JOB_DATA_AT : data) < 0 ? -ENOMEM : 0;
 	if (r == 0)
 		r = cli_list_add(&cli->options.mounts, mount); /* kept as long as the options */

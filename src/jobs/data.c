@@ -102,11 +102,8 @@ int data_check(const char *path, char *ret_real, struct csn_error *err)
 		flaw = "holds a socket";
 	if (!flaw)
 		return 0;
-	if (str_is(path, ret_real))
-		return csn_fail(err, -EPERM, "data", "--data %.200s %s; it is not lent to a job",
-				path, flaw);
 	return csn_fail(err, -EPERM, "data",
-			"--data %.200s leads to %.200s, which %s; it is not lent "
-			"to a job",
-			path, ret_real, flaw);
+			"the data set %.200s%s%.200s %s; it is not lent to a job", path,
+			str_is(path, ret_real) ? "" : " leads to ",
+			str_is(path, ret_real) ? "" : ret_real, flaw);
 }

@@ -26,9 +26,9 @@ class Jobs:
         return subprocess.run(self.argv(*words), cwd=cwd or self.home, env=self.env | (env or {}), encoding="utf-8",
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=SLOW_S)
 
-    def popen(self, *words, env=None):
+    def popen(self, *words, env=None, **more):
         return subprocess.Popen(self.argv(*words), cwd=self.home, env=self.env | (env or {}),
-                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **more)
 
     def started(self, name, text=None, data=None, flags=(), worker=None):
         """The words of `start` for a job whose worker is a shell text, or words."""

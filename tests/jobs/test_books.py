@@ -1,5 +1,6 @@
 """What a worker reports is entered, checked and shown; what is no report is refused, and counts nothing."""
 import json
+import time
 
 REPORTS = r"""
 caisson-report usage cost_usd=0.02 tokens=150 seq=1
@@ -100,6 +101,16 @@ def test_a_flood_of_nonsense_does_not_fill_the_log(jobs):
     assert done.returncode == 0, done.stderr
     assert jobs.state("one")["refused"] == 3000 and jobs.state("one")["cumulative"]["tokens"] == 1
     assert len(jobs.events("one", "WorkerEvent")) == 101
+
+
+def test_a_flood_of_reports_waits_and_is_entered(jobs):
+    """A thousand a second, beyond what a window and two seconds of burst hold: nothing is dropped."""
+    begun = time.monotonic()
+    done = jobs.start("one", """python3 -c '
+print("\\n".join(["{\\"event\\":\\"usage\\",\\"tokens\\":1,\\"pad\\":\\"" + "x" * 260 + "\\"}"] * 4000))' >&3""")
+    assert done.returncode == 0, done.stderr
+    assert jobs.state("one")["cumulative"]["tokens"] == 4000 and len(jobs.events("one", "WorkerEvent")) == 4000
+    assert time.monotonic() - begun > 1.5
 
 
 def test_a_long_report_is_an_outline(jobs):

@@ -1,5 +1,6 @@
 """Ceilings end a worker, count over all launches, and are raised on the record."""
 import json
+import signal
 
 import pytest
 
@@ -82,6 +83,17 @@ def test_to_add_needs_a_ceiling(jobs):
 def test_silence_is_an_end_where_the_policy_says_so(jobs):
     done = jobs.start("one", "echo begun; sleep 60", flags=["--limit", "idle=1s"])
     assert done.returncode == 124 and jobs.state("one")["reason"] == "idle", done.stderr
+
+
+def test_without_a_terminal(jobs):
+    """As nohup starts it, a hangup is nothing to it."""
+    launcher = jobs.popen(*jobs.started("one", LOOP), preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    jobs.wait_for("one", lambda state: state.get("iteration", 0) > 2)
+    launcher.send_signal(signal.SIGHUP)
+    before = jobs.state("one")["iteration"]
+    jobs.wait_for("one", lambda state: state.get("iteration", 0) > before + 5)
+    assert jobs.cli("stop", "one").returncode == 0
+    launcher.wait(timeout=30)
 
 
 def test_stop(jobs):

@@ -73,6 +73,20 @@ def test_never_lent(jobs, is_link):
     assert "No such file" in refused(jobs, jobs.base / "nowhere")
 
 
+def test_looked_at_again(jobs):
+    """A data set that became a repository, or a link to one, is not lent to the next launch."""
+    assert jobs.start("one", "true").returncode == 0
+    (jobs.data / ".git").mkdir()
+    done = jobs.cli("resume", "one")
+    assert done.returncode == 125 and "root of a repository" in done.stderr
+    jobs.data.rename(jobs.base / "elsewhere")
+    jobs.data.symlink_to(jobs.base / "elsewhere")
+    done = jobs.cli("resume", "one")
+    assert done.returncode == 125 and f"leads to {jobs.base}/elsewhere" in done.stderr
+    assert jobs.state("one")["launches"] == 1
+    jobs.verify("one")
+
+
 def test_the_account_stays_out_of_reach(jobs):
     """While it is written, too: a file that were replaced would lose its mount inside."""
     jobs.start("one", r"""
