@@ -161,10 +161,11 @@ def test_manifest_and_flags(jobs):
 
 
 def test_no_engine_no_job(jobs):
-    """PATH without an engine: the refusal names it, and nothing weaker is taken."""
-    done = jobs.cli("start", "--run-id", "one", "--data", jobs.data, "--container-runtime", "podman", "--", "true",
-                    env={"PATH": "/nowhere"})
-    assert done.returncode == 125 and "podman" in done.stderr and not (jobs.root / "one").exists()
+    """The refusal names it, and nothing weaker is taken."""
+    done = jobs.cli("start", "--run-id", "one", "--data", jobs.data, "--container-runtime", "docker", "--", "true",
+                    env={"DOCKER_HOST": "unix:///nowhere/docker.sock"})
+    assert done.returncode == 125 and "docker: " in done.stderr and "--backend process" in done.stderr
+    assert not (jobs.root / "one").exists()
 
 
 def test_the_engines_network_is_the_policys(jobs):
