@@ -523,8 +523,7 @@ static int new_tmpfs(uint64_t bytes, uint64_t inodes)
 	return mounts_new("tmpfs", options, BASE_ATTRIBUTES);
 }
 
-/* One inode per 4 KiB of scratch, within reason: inodes are kernel memory too. */
-static uint64_t inode_limit(uint64_t bytes)
+uint64_t rootfs_inodes(uint64_t bytes)
 {
 	uint64_t inodes = bytes / 4096;
 
@@ -626,7 +625,7 @@ static int make_all(struct rootfs *rootfs, int root_fd, bool is_skeletal, struct
 static int make_root(struct rootfs *rootfs, int root_fd, bool is_skeletal, struct csn_error *err)
 {
 	_cleanup_fd_ int scratch_tree =
-		new_tmpfs(rootfs->scratch_bytes, inode_limit(rootfs->scratch_bytes));
+		new_tmpfs(rootfs->scratch_bytes, rootfs_inodes(rootfs->scratch_bytes));
 	int r = scratch_tree;
 
 	if (r >= 0 && !is_skeletal)

@@ -84,6 +84,10 @@ extern const char rootfs_scratch[];
 /* An empty list; scratch of that size. */
 void rootfs_init(struct rootfs *rootfs, uint64_t scratch_bytes);
 
+/* How many files a scratch of that size may hold: one per 4 KiB, within reason, since inodes are
+ * kernel memory too. */
+uint64_t rootfs_inodes(uint64_t bytes);
+
 /* Closes trees that were prepared. */
 void rootfs_done(struct rootfs *rootfs);
 

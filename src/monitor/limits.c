@@ -454,9 +454,12 @@ bool limits_saw_oom(struct limits *limits)
 {
 	struct cgroup_usage usage;
 
-	if (limits->has_group && cgroup_read(&limits->group, &usage) >= 0 &&
-	    usage.oom_kills != CGROUP_UNKNOWN && usage.oom_kills > limits->oom_seen)
+	if (!limits->has_group || cgroup_read(&limits->group, &usage) < 0)
+		return limits->oom_seen > 0;
+	if (usage.oom_kills != CGROUP_UNKNOWN && usage.oom_kills > limits->oom_seen)
 		limits->oom_seen = usage.oom_kills;
+	if (usage.pids_refused != CGROUP_UNKNOWN && usage.pids_refused > limits->refused_seen)
+		limits->refused_seen = usage.pids_refused;
 	return limits->oom_seen > 0;
 }
 
@@ -470,10 +473,10 @@ enum limits_state limits_finish(struct limits *limits, uint64_t max_rss,
 		judge_peak(limits, max_rss, violations);
 	if (!limits->has_group || cgroup_read(&limits->group, usage) < 0)
 		return LIMITS_FINE;
-	if (usage->pids_refused != CGROUP_UNKNOWN && usage->pids_refused > 0 &&
-	    violations_count(violations, FACT_PROCESS_LIMIT) == 0)
-		add_process_fact(limits, violations, usage->pids_refused);
-	if (!limits_saw_oom(limits))
+	limits_saw_oom(limits);
+	if (limits->refused_seen > 0 && violations_count(violations, FACT_PROCESS_LIMIT) == 0)
+		add_process_fact(limits, violations, limits->refused_seen);
+	if (limits->oom_seen == 0)
 		return LIMITS_FINE;
 	add_memory_fact(limits, violations, usage->mem_peak_bytes, by_kernel);
 	return LIMITS_MEMORY;

@@ -38,7 +38,8 @@ struct limits {
 	bool is_scratch_sized;
 	bool was_scratch_full;
 	struct cgroup_usage usage; /* read at the end */
-	uint64_t oom_seen;         /* kills, of a group too that a runtime takes down with it */
+	uint64_t oom_seen;         /* kills, and forks refused: of a group too that a */
+	uint64_t refused_seen;     /* runtime takes down with it */
 };
 
 /* Looks for controllers, changes nothing. Where groups will be made; NULL: there will be none.
@@ -79,7 +80,8 @@ enum limits_state { LIMITS_FINE, LIMITS_MEMORY };
 enum limits_state limits_tick(struct limits *limits, pid_t pid, uint64_t now_ms,
 			      struct violations *violations);
 
-/* Reads how many were killed for memory, while what counts them is there. Is it any? */
+/* Reads how many were killed for memory, and how many forks refused, while what counts them is
+ * there. Was anybody killed? */
 bool limits_saw_oom(struct limits *limits);
 
 /* Reads final counters and adds facts about them. `max_rss` of reaped processes in bytes. */

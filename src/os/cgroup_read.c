@@ -62,14 +62,25 @@ static int dir_of(const struct cgroup *cg, int controller)
 }
 
 /* Of the group that a container runtime makes in ours, by the sandbox's id. */
-static uint64_t count_inner_oom(const struct cgroup *cg)
+static uint64_t count_inner(const struct cgroup *cg, int dir_fd, const char *file, const char *key)
 {
 	char name[CGROUP_ID + 32];
 	uint64_t inner;
 
-	snprintf(name, sizeof name, "%s/memory.oom_control", cg->id);
-	inner = cgroup_file_key(cg->side_fd[CGROUP_MEMORY][CGROUP_CMD], name, "oom_kill");
+	snprintf(name, sizeof name, "%s/%s", cg->id, file);
+	inner = dir_fd < 0 ? CGROUP_UNKNOWN : cgroup_file_key(dir_fd, name, key);
 	return inner == CGROUP_UNKNOWN ? 0 : inner;
+}
+
+/* v1, and from Linux 6.11 on by default: counted where a fork was refused, whoever's limit it was.
+ */
+static uint64_t count_refused(const struct cgroup *cg, int dir_fd, const struct counter *counter)
+{
+	uint64_t refused = count(dir_fd, counter);
+
+	return refused == CGROUP_UNKNOWN
+		       ? refused
+		       : refused + count_inner(cg, dir_fd, counter->name, counter->key);
 }
 
 /* v2 counts a group's descendants too, v1 does not. */
@@ -87,7 +98,9 @@ static uint64_t count_oom(const struct cgroup *cg)
 			      "oom_kill");
 	if (agent == CGROUP_UNKNOWN || cmd == CGROUP_UNKNOWN)
 		return CGROUP_UNKNOWN;
-	return agent + cmd + count_inner_oom(cg);
+	return agent + cmd +
+	       count_inner(cg, cg->side_fd[CGROUP_MEMORY][CGROUP_CMD], "memory.oom_control",
+			   "oom_kill");
 }
 
 int cgroup_read(const struct cgroup *cg, struct cgroup_usage *ret_usage)
@@ -105,7 +118,7 @@ int cgroup_read(const struct cgroup *cg, struct cgroup_usage *ret_usage)
 		.oom_kills = count_oom(cg),
 		.pids = count(dir_of(cg, CGROUP_PIDS), &c->pids),
 		.pids_peak = count(dir_of(cg, CGROUP_PIDS), &c->pids_peak),
-		.pids_refused = count(dir_of(cg, CGROUP_PIDS), &c->refused),
+		.pids_refused = count_refused(cg, dir_of(cg, CGROUP_PIDS), &c->refused),
 	};
 	return 0;
 }

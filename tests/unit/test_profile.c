@@ -29,6 +29,7 @@
 #define B "base"
 #define CA "command-alone"
 #define LA "landlock-alone"
+#define CI "command-alone-inner"
 
 static const struct row {
 	const char *profile, *syscall;
@@ -200,6 +201,10 @@ static const struct row {
 	{ LA, "lremovexattr", { 0 }, ERR(EPERM) },
 	{ LA, "socket", { AF_INET, SOCK_STREAM, 0 }, ERR(EACCES) },
 	{ LA, "shmat", { 0 }, ERR(EACCES) },
+	/* a kernel of its own: an address leads nowhere but inside */
+	{ CA, "connect", { 0 }, ERR(EACCES) },
+	{ CI, "connect", { 0 }, OK },
+	{ CI, "ptrace", { 0 }, ERR(EPERM) },
 	/* the agent does what it must */
 	{ B, "io_uring_setup", { 0 }, ERR(ENOSYS) },
 	{ B, "userfaultfd", { 0 }, ERR(EPERM) },

@@ -26,7 +26,7 @@ enum { PLACE_SIZE = 4096, CPU_PERIOD_US = 100000 };
 static const struct {
 	const char *at, *type, *options;
 } own_mounts[] = {
-	{ "/proc", "proc", "nosuid,noexec,nodev" },
+	{ "/proc", "proc", "nosuid,noexec,nodev,ro" },
 	{ "/dev", "tmpfs", "nosuid,strictatime,mode=755,size=65536k" },
 	{ "/dev/pts", "devpts", "nosuid,noexec,newinstance,ptmxmode=0666,mode=0620" },
 };
@@ -81,8 +81,8 @@ static void add_tmpfs(json_t *list, const char *at, uint64_t bytes)
 	char options[160];
 
 	/* The folder of one who has no other: as behind the process wall. */
-	snprintf(options, sizeof options, "nosuid,nodev,mode=1777,size=%llu",
-		 (unsigned long long)bytes);
+	snprintf(options, sizeof options, "nosuid,nodev,mode=1777,size=%llu,nr_inodes=%llu",
+		 (unsigned long long)bytes, (unsigned long long)rootfs_inodes(bytes));
 	add_mount(list, at, "tmpfs", "tmpfs", options);
 }
 
@@ -165,7 +165,7 @@ static json_t *process_of(const struct bundle *bundle)
 
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
 		json_object_set_new(capabilities, sets[i], json_array());
-	if (limits->processes != PLAN_UNLIMITED)
+	if (limits->processes != PLAN_UNLIMITED && !bundle->is_held)
 		add_rlimit(rlimits, "RLIMIT_NPROC", limits->processes + bundle->own_processes);
 	if (bundle->data_bytes != PLAN_UNLIMITED)
 		add_rlimit(rlimits, "RLIMIT_DATA", bundle->data_bytes);

@@ -76,6 +76,15 @@ static void refuse(struct backend_report *report, const char *cause, const char 
 	snprintf(report->fix, sizeof report->fix, "%s", fix);
 }
 
+static void describe(struct backend_report *report, bool is_gvisor)
+{
+	if (is_gvisor) /* its stack is its own, and so is what answers there */
+		report->enforces |= FEATURE_NET_LOOPBACK;
+	snprintf(report->weaker, sizeof report->weaker, "what programs try is not observed%s",
+		 is_gvisor ? "; limits count the sandbox's kernel too"
+			   : ", and connect is refused");
+}
+
 void runtime_probe(enum runtime_wall wall, struct backend_report *ret_report)
 {
 	bool is_gvisor = wall == RUNTIME_GVISOR;
@@ -98,7 +107,5 @@ void runtime_probe(enum runtime_wall wall, struct backend_report *ret_report)
 		       "groups nor mounts whose ids are mapped",
 		       "Start caisson as root, or use the process wall, which needs neither");
 	else
-		snprintf(ret_report->weaker, sizeof ret_report->weaker,
-			 "what programs try is not observed, and connect is refused%s",
-			 is_gvisor ? "; limits count the sandbox's kernel too" : "");
+		describe(ret_report, is_gvisor);
 }
