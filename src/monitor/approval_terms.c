@@ -255,6 +255,8 @@ static bool has_dots(const char *path)
 /* Why a file that is there is not in the terms; NULL: it is, or there is none. */
 static const char *why_unbound(const struct maker *maker, int fd, const char *typed)
 {
+	if (fd >= 0 && !str_is_utf8(typed, strlen(typed)))
+		return "its name is no text";
 	if (fd == -EXDEV || fd == -ELOOP)
 		return "a link that is absolute, leads out, or into a mount";
 	if (fd == -EACCES)
@@ -268,14 +270,13 @@ static const char *why_unbound(const struct maker *maker, int fd, const char *ty
 static void add_path(struct maker *maker, const char *word)
 {
 	const char *cwd = maker->backend->has_view ? maker->setup->cwd : maker->setup->host_cwd;
-	char path[PATH_ROOM], typed[PATH_ROOM];
+	char path[PATH_ROOM], typed[PATH_ROOM], name[2 * PATH_ROOM];
 	struct place place;
 	const char *why;
 	struct stat st;
 	_cleanup_fd_ int fd = -1;
 
-	if (!*word || !str_is_utf8(word, strlen(word)) ||
-	    path_join(cwd, word, path, sizeof path) < 0)
+	if (!*word || path_join(cwd, word, path, sizeof path) < 0)
 		return;
 	/* A ".." behind a link is not the folder before it, so such a path stays as it was typed.
 	 */
@@ -285,23 +286,28 @@ static void add_path(struct maker *maker, const char *word)
 			  word[0] == '/' ? "" : "/", word) >= (int)sizeof typed)
 		return;
 	place = find_place(maker, path);
-	if (!place.host || json_object_get(maker->files, typed))
+	/* Only what is no text is shown as another one: two names must not become the same. */
+	if (str_is_utf8(typed, strlen(typed)))
+		memcpy(name, typed, strlen(typed) + 1);
+	else
+		str_escape(typed, false, name, sizeof name);
+	if (!place.host || json_object_get(maker->files, name))
 		return;
 	fd = path_is_beneath(typed, place.at)
 		     ? open_lent(maker, &place, path_tail(typed, place.at), &st)
 		     : -EXDEV;
 	why = why_unbound(maker, fd, typed);
 	if (why)
-		json_object_set_new(maker->files, typed, json_pack("{s:s}", "unbound", why));
+		json_object_set_new(maker->files, name, json_pack("{s:s}", "unbound", why));
 	else if (fd >= 0)
-		json_object_set_new(maker->files, typed,
+		json_object_set_new(maker->files, name,
 				    digest_json(maker, fd, (uint64_t)st.st_size));
 }
 
 /* A word, and what a shell or an option would take for one in it. */
 static void add_word(struct maker *maker, const char *word)
 {
-	static const char edges[] = " \t\n\"'`;|&<>()=,:";
+	static const char edges[] = " \t\n\"'`;|&<>()=,:@";
 
 	add_path(maker, word);
 	while (*word) {
@@ -312,6 +318,8 @@ static void add_word(struct maker *maker, const char *word)
 			memcpy(piece, word, n);
 			piece[n] = 0;
 			add_path(maker, piece);
+			if (n > 2 && piece[0] == '-') /* -fFILE */
+				add_path(maker, piece + 2);
 		}
 		word += n + strspn(word + n, edges);
 	}

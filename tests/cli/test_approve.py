@@ -269,10 +269,14 @@ def test_which_files_are_bound_is_said(box, asked):
     box.file("deploy.sh", "true\n")
     (box.ws / "leads-out").symlink_to("/etc/hostname")
     (box.ws / "within").symlink_to("deploy.sh")
-    name = asked("sh", "-c", "./deploy.sh --x=within; cat leads-out /workspace/deploy.sh none")
+    (box.ws / "no\udcfftext").write_text("true\n")
+    for name in ("at", "attached"):
+        box.file(name, "true\n")
+    name = asked("sh", "-c", "./deploy.sh --x=within; cat leads-out /workspace/deploy.sh none", "-fattached", "@at", "no\udcfftext")
     shown = box.cli("approve", "--list").text
     files = json.loads(box.cli("approve", "--list", "--json").out)["requests"][0]["terms"]["files"]
-    assert set(files) == {"/workspace/deploy.sh", "/workspace/within", "/workspace/leads-out"} and name in shown
+    assert {path[len("/workspace/"):]: "unbound" in files[path] for path in files} == {
+        "deploy.sh": False, "within": False, "leads-out": True, "attached": False, "at": False, "no\\xfftext": True} and name in shown
     assert files["/workspace/deploy.sh"] == files["/workspace/within"] and "unbound" in files["/workspace/leads-out"]
     assert "/workspace/leads-out: its contents are NOT bound" in shown and "not bound" in shown, shown
 
