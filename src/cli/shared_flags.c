@@ -15,8 +15,8 @@ static const struct cli_flag sandbox_flags[] = {
 	  CLI_TEXT, TO(tier), .offer = OFFER_TIER },
 	{ "backend", 0, "NAME",
 	  "exactly this wall, else the variable CAISSON_BACKEND's: process, landlock, local, "
-	  "oci (runc or crun), gvisor, command (where a policy file describes it), or any; not "
-	  "available yet: virtual, docker, podman, firecracker, qemu, kubernetes",
+	  "docker, podman, oci (runc or crun), gvisor, command (where a policy file describes it), "
+	  "or any; not available yet: virtual, firecracker, qemu, kubernetes",
 	  CLI_TEXT, TO(backend), .offer = OFFER_BACKEND },
 	{ "workspace", 'w', "PATH[:ro|rw|cow]",
 	  "the folder to work in; default: the project here, read-only", CLI_TEXT, TO(workspace),

@@ -94,7 +94,7 @@ def test_an_unknown_wall_lists_what_is_usable(cli, project):
     usable = error["text"].split("Usable here: ")[1].split(".")[0]
     for wall in walls:
         assert (wall["name"] in usable) == wall["usable"], (wall, error)
-    assert "docker" in error["text"].split("Planned: ")[1]
+    assert "qemu" in error["text"].split("Planned: ")[1]
     assert "did you mean" not in error_of(cli, project, "--backend", "zzz", "--", "true")["text"]
     assert cli("policy", "explain", "--backend", "zzz", "--", "true").status != 0
 
@@ -107,7 +107,7 @@ def test_an_unknown_tier_lists_what_is_usable(cli, project):
 
 @pytest.mark.parametrize("argv, code, says", [
     (["--tier", "strict"], "StrictModeUnavailable", "doctor"),
-    (["--backend", "docker"], "TierUnavailable", "Usable here: "),
+    (["--backend", "qemu"], "TierUnavailable", "Usable here: "),
     (["--backend", "landlock"], "TierUnavailable", "tier: auto"),
     (["--policy", "strict.yaml"], "StrictModeRequired", "doctor"),
     (["--policy", "named.yaml"], "TierUnavailable", "doctor"),
@@ -115,7 +115,7 @@ def test_an_unknown_tier_lists_what_is_usable(cli, project):
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else value)
 def test_what_cannot_be_had_has_a_name(cli, project, argv, code, says):
     (project / "strict.yaml").write_text("version: 1\ntier: strict\n")
-    (project / "named.yaml").write_text("version: 1\nbackend: docker\n")
+    (project / "named.yaml").write_text("version: 1\nbackend: qemu\n")
     (project / "cow.yaml").write_text("version: 1\ntier: auto\nbackend: landlock\nworkspace: {mode: cow}\n")
     error = error_of(cli, project, *argv, "--", "true")
     assert error["code"] == code and error["text"].startswith(f"{code}: ") and says in error["text"], error

@@ -149,7 +149,7 @@ WORDS = [
     ("run --tier ", TIERS),
     ("run --tier=", {f"--tier={tier}" for tier in TIERS}),
     ("run --rw --tier=a", {"--tier=auto", "--tier=assisted"}),
-    ("run --backend ", {"any", "process", "landlock", "local", "oci", "gvisor", "command"}),
+    ("run --backend ", {"any", "process", "landlock", "local", "docker", "podman", "oci", "gvisor", "command"}),
     ("run -q --network l", {"loopback"}),
     ("run -n ", {"none", "loopback", "allow", "engine"}),
     ("run -qn l", {"loopback"}),
