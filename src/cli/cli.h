@@ -94,6 +94,7 @@ struct cli_options {
 	const char *fd; /* monitor */
 	const char *within;
 	const char *wall_fd;
+	struct cli_list gates;
 	struct cli_list enforces;
 	struct cli_list observes;
 	const char *pool; /* up */

@@ -44,6 +44,8 @@ static const struct cli_flag pool_flags[] = {
 
 static const struct cli_flag monitor_flags[] = {
 	{ "fd", 0, "N", "the descriptor of a connected stream socket", CLI_TEXT, TO(fd) },
+	{ "gate", 0, "NAME[=SCHEMA]", "a function of the caller's that code inside may ask for",
+	  CLI_LIST, TO(gates) },
 	{ "wall-fd", 0, "N", "another, on which the caller answers as the wall", CLI_TEXT,
 	  TO(wall_fd) },
 	{ "enforces", 0, "FEATURE", "what that wall enforces, on its word; may be repeated",

@@ -393,6 +393,7 @@ void cli_done(struct cli *cli)
 	free(options->env.items);
 	free(options->tags.items);
 	free(options->enforces.items);
+	free(options->gates.items);
 	free(options->observes.items);
 	free(cli->args);
 }

@@ -171,6 +171,7 @@ int cli_decide(const struct cli_options *options, const struct cli_policy *polic
 		.env = options->env.items,
 		.tags = options->tags.items,
 		.lends_itself = options->job.is_job,
+		.gates = options->gates.items,
 		.brings_wall = options->wall_fd != NULL,
 		.stays = options->stays,
 		.argv = options->text ? text

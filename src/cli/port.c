@@ -236,6 +236,7 @@ static const struct {
 	{ "allow", "allow" },     { "mounts", "mount" },
 	{ "limits", "limit" },    { "env", "env" },
 	{ "tags", "tag" },        { "run_dir", "run-dir" },
+	{ "gates", "gate" },
 };
 
 struct words {

@@ -36,12 +36,15 @@ struct gate_call {
 	char *text; /* the same, for its program */
 	struct gate_order order;
 	struct work *work;
-	bool is_told; /* its worker has to end yet */
+	bool is_told;       /* its worker has to end yet */
+	bool is_asked;      /* of the host, who may answer until then */
+	uint64_t end_at_ms; /* the same */
 	uint64_t started_us;
 };
 
 struct gates {
 	struct gates_setup setup;
+	struct channel *host; /* NULL: nobody answers functions */
 	void (*forget)(void *data);
 	void *forget_data;
 	struct gate *gates;
@@ -352,10 +355,37 @@ static int start(struct gates *gates, struct gate_call *call, struct csn_error *
 	return work_start(&order, &call->work, err);
 }
 
+/* Our own number for it: who answers late answers nothing else. */
+static bool ask_host(struct gates *gates, struct gate_call *call)
+{
+	struct emit emit;
+	char *text;
+	int r;
+
+	if (!gates->host || !call->gate->plan->is_answered)
+		return false;
+	text = json_dumps(call->args, JSON_COMPACT);
+	if (!text)
+		return false;
+	emit = channel_frame(gates->host);
+	emit_tuple(&emit, 4);
+	emit_atom(&emit, "gate_call");
+	emit_int(&emit, call->id);
+	emit_text(&emit, call->gate->plan->name);
+	emit_text(&emit, text);
+	free(text);
+	r = channel_send(gates->host, &emit);
+	call->is_asked = r >= 0;
+	call->end_at_ms = clock_now_ms() + call->gate->plan->timeout_ms;
+	return call->is_asked;
+}
+
 static void begin(struct gates *gates, struct gate_call *call)
 {
 	struct csn_error err = { 0 };
 
+	if (!call->gate->plan->argv && ask_host(gates, call))
+		return;
 	if (!call->gate->plan->argv)
 		fail(gates, call,
 		     "nobody answers this gate: it is a function of the program that opens the "
@@ -445,4 +475,43 @@ void gates_ready(struct gates *gates, int fd)
 		call_free(call);
 		return;
 	}
+}
+
+/* ---- who opened the sandbox --------------------------------------------------------------------
+ */
+
+void gates_on_host(struct gates *gates, struct channel *host)
+{
+	if (gates)
+		gates->host = host;
+}
+
+void gates_answered(struct gates *gates, const struct term *items)
+{
+	for (size_t i = 0; gates && i < GATES_CALLS; i++) {
+		struct gate_call *call = &gates->calls[i];
+
+		if (!call->is_asked || call->id != items[1].integer)
+			continue;
+		finish(gates, call, term_get(&items[2], "result"),
+		       term_is_atom(term_get(&items[2], "is_error"), "true"));
+		return;
+	}
+}
+
+uint64_t gates_clock(struct gates *gates, uint64_t now_ms)
+{
+	uint64_t next = CLOCK_NEVER;
+
+	for (size_t i = 0; gates && i < GATES_CALLS; i++) {
+		struct gate_call *call = &gates->calls[i];
+
+		if (!call->is_asked)
+			continue;
+		if (call->end_at_ms <= now_ms)
+			fail(gates, call, "the gate took too long");
+		else if (call->end_at_ms < next)
+			next = call->end_at_ms;
+	}
+	return next;
 }

@@ -1,9 +1,10 @@
 /*
  * gates - what code inside may ask the host for by name, and who answers
  *
- *   agent ── {gate_call, Ref, Name, Args} ──▶ gates ── a worker (gate_run.h): a program of the
- * host's ▲                                         │ └───── {gate_result, Ref, Map} ◀──────────┘──
- * the record: GateCalled
+ *   agent ── {gate_call, Ref, Name, Args} ──▶ gates ──▶ a worker: a program of the host's
+ *         ◀── {gate_result, Ref, Map} ─────    │  └───▶ who opened the sandbox: a function of his
+ *                                              ▼
+ *                                              the record: GateCalled
  *
  * One for each sandbox whose plan has gates. Whatever the call is, it is answered: with the gate's
  * result, or with a sentence and `is_error`; a call that fails is a value for the code that made it
@@ -51,6 +52,15 @@ void gates_on_fork(struct gates *gates, void (*forget)(void *data), void *data);
 
 /* {gate_call, …} of the agent's. */
 void gates_call(struct gates *gates, const struct term *items);
+
+/* Who opened the sandbox is there: functions are asked for on this stream, and answered. */
+void gates_on_host(struct gates *gates, struct channel *host);
+
+/* {gate_result, Ref, Map} of his. A Ref that nobody waits for any more is passed over. */
+void gates_answered(struct gates *gates, const struct term *items);
+
+/* Ends what takes too long there; returns when to look again, CLOCK_NEVER. NULL is fine. */
+uint64_t gates_clock(struct gates *gates, uint64_t now_ms);
 
 /* Puts what it waits for in `fds`, at most GATES_CALLS: how many. NULL: 0. */
 size_t gates_watch(const struct gates *gates, struct pollfd *fds);

@@ -30,7 +30,7 @@ void stay_up(struct stay *stay)
 	if (stay->setup->port)
 		stay_port_open(stay);
 	else if (stay->setup->owner_fd >= 0)
-		stay_client_add(stay, stay->setup->owner_fd)->is_owner = true;
+		stay_client_own(stay, stay_client_add(stay, stay->setup->owner_fd));
 	stay->setup->tell(stay->setup->data, &fine);
 	stay_clients_turn(stay); /* greeted; what they ask for is read after this */
 	run_log_up(run);
@@ -181,6 +181,8 @@ static int look_at_clocks(struct stay *stay)
 
 	next = other < next ? other : next;
 	other = look_at_life(stay, now_ms);
+	next = other < next ? other : next;
+	other = gates_clock(stay->run.gates, now_ms);
 	next = other < next ? other : next;
 	if (next == CLOCK_NEVER)
 		return -1;

@@ -107,6 +107,10 @@ static int handle(void *data, int index, const struct term *items, struct csn_er
 		speaker->stay->close_ref = items[1].integer;
 		return 0;
 	}
+	if (index == FRAME_GATE_RESULT && speaker->client->is_owner) {
+		gates_answered(speaker->stay->run.gates, items);
+		return 0;
+	}
 	if (index == FRAME_INIT || index == FRAME_OPEN)
 		return csn_fail(err, -EBADMSG, "wire", "this sandbox runs already");
 	return stay_call_pass(speaker->stay, speaker->client, index, items);
@@ -156,6 +160,12 @@ static struct stay_client *find_place(struct stay *stay)
 		channel_done(&silent->channel);
 	}
 	return silent;
+}
+
+void stay_client_own(struct stay *stay, struct stay_client *client)
+{
+	client->is_owner = true;
+	gates_on_host(stay->run.gates, &client->channel);
 }
 
 struct stay_client *stay_client_add(struct stay *stay, int fd)

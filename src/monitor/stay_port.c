@@ -70,7 +70,7 @@ void stay_port_open(struct stay *stay)
 	struct emit emit = begin_reply(client, port->open_ref);
 	json_t *gaps = run_no_effect(run), *names = run_not_protected(run);
 
-	client->is_owner = true;
+	stay_client_own(stay, client);
 	client->channel.out_fd = port->out_fd;
 	client->channel.side = FROM_PORT_CLIENT;
 	emit_map(&emit, 13);

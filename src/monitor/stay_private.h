@@ -124,6 +124,8 @@ void stay_oom(struct stay *stay);
 void stay_accept(struct stay *stay);
 /* A connected stream, greeted where the sandbox is up; NULL: no room. */
 struct stay_client *stay_client_add(struct stay *stay, int fd);
+/* He opened it: it ends with him, and he is asked for gates that are functions of his. */
+void stay_client_own(struct stay *stay, struct stay_client *client);
 void stay_client_ready(struct stay *stay, struct stay_client *client, short events);
 /* {failed, Ref, Reason, Detail} */
 void stay_refuse(struct stay_client *client, int64_t ref, const char *reason, const char *detail);

@@ -93,6 +93,7 @@ struct plan_gate {
 	uint64_t timeout_ms; /* of one call */
 	uint64_t rate;       /* calls a minute */
 	bool is_ephemeral;   /* arguments are not recorded */
+	bool is_answered;    /* without argv: whoever opens the sandbox has that function */
 };
 
 enum { PLAN_GATE_RATE = 600, PLAN_GATE_MS = 30000, PLAN_GATES = 64 };

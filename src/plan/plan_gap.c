@@ -40,7 +40,7 @@ static bool has_way_out(const struct plan *plan)
 static bool has_functions(const struct plan *plan)
 {
 	for (size_t i = 0; i < plan->gate_count; i++)
-		if (!plan->gates[i].argv)
+		if (!plan->gates[i].argv && !plan->gates[i].is_answered)
 			return true;
 	return false;
 }

@@ -371,6 +371,8 @@ static int fill_plan(struct decision *d, enum plan_tier tier, const struct polic
 	code = decide_flags(d);
 	if (code == 0)
 		code = decide_places(d);
+	if (code == 0)
+		code = decide_functions(d);
 	return code < 0 ? code : decide_gates_safe(d);
 }
 

@@ -85,6 +85,9 @@ int decide_real(struct decision *d, enum decide_want want, const char *where,
 int decide_gates(struct decision *d, const struct policy_value *value, const char *folder,
 		 const char *where);
 
+/* Adds the functions of who opens the sandbox: a file in force has to name them (gates.c). */
+int decide_functions(struct decision *d);
+
 /* Could code inside replace what one of its gates executes? -EPERM with a sentence (gates.c). */
 int decide_gates_safe(struct decision *d);
 

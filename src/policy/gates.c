@@ -309,6 +309,89 @@ int decide_gates(struct decision *d, const struct policy_value *value, const cha
 	return 0;
 }
 
+/* ---- functions of who opens it --------------------------------------------------------------- */
+
+static int refuse_function(struct decision *d, const char *name, bool has_program)
+{
+	if (has_program)
+		return csn_fail(d->err, -EPERM, "policy",
+				"--gate: the policy answers %s with a program of its own: leave it "
+				"out",
+				name);
+	return csn_fail(d->err, -EPERM, "policy",
+			"--gate: the policy file in force, %.200s, does not name %s; it may say:\n"
+			"gates: [%s]",
+			d->policy->name, name, name);
+}
+
+/* As many places more as there are functions. */
+static int make_room(struct decision *d, size_t more)
+{
+	struct plan *plan = d->plan;
+	struct plan_gate *gates =
+		arena_array(&plan->arena, plan->gate_count + more + 1, sizeof *gates);
+
+	if (!gates)
+		return decide_no_memory(d);
+	if (plan->gate_count > 0)
+		memcpy(gates, plan->gates, plan->gate_count * sizeof *gates);
+	plan->gates = gates;
+	return 0;
+}
+
+static struct plan_gate *find_or_add(struct plan *plan, const char *name)
+{
+	for (size_t i = 0; i < plan->gate_count; i++)
+		if (str_is(plan->gates[i].name, name))
+			return &plan->gates[i];
+	plan->gates[plan->gate_count] = (struct plan_gate){ .name = name,
+							    .timeout_ms = PLAN_GATE_MS,
+							    .rate = PLAN_GATE_RATE };
+	return &plan->gates[plan->gate_count++];
+}
+
+/* What the file says of it holds; its own schema counts where the file has none. */
+static int add_function(struct decision *d, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	size_t n = equals ? (size_t)(equals - text) : strlen(text);
+	const char *name = arena_copy(&d->plan->arena, text, n);
+	const struct plan_gate *known = name ? plan_gate_find(d->plan, name) : NULL;
+	struct plan_gate *gate;
+
+	if (!name)
+		return decide_no_memory(d);
+	if (!text_is_name(name) || n > NAME_MAX_BYTES)
+		return csn_fail(d->err, -EINVAL, "policy",
+				"--gate: not a gate's name, expected letters, digits and _");
+	if ((known && known->argv) || (!known && d->policy && !d->flags_may_loosen))
+		return refuse_function(d, name, known != NULL);
+	gate = find_or_add(d->plan, name);
+	gate->is_answered = true;
+	if (equals && !gate->schema)
+		gate->schema = arena_text(&d->plan->arena, equals + 1);
+	return equals && !gate->schema ? decide_no_memory(d) : 0;
+}
+
+int decide_functions(struct decision *d)
+{
+	const char *const *text = d->request->gates;
+	struct plan before = *d->plan;
+	size_t count = 0;
+	int code;
+
+	while (text && text[count])
+		count++;
+	if (count == 0)
+		return 0;
+	if (before.gate_count + count > PLAN_GATES)
+		return csn_fail(d->err, -E2BIG, "policy", "--gate: more than %d gates", PLAN_GATES);
+	code = make_room(d, count);
+	for (size_t i = 0; code == 0 && i < count; i++)
+		code = add_function(d, text[i]);
+	return code < 0 ? code : decide_note(d, KEY_GATES, &before, "--gate", false);
+}
+
 /* ---- what the code could replace ------------------------------------------------------------- */
 
 /* The writable area that holds this path; NULL: none. */

@@ -59,7 +59,8 @@ struct policy_request {
 	const char *const *allow;
 	const char *const
 		*limits; /* "KEY=VALUE", NULL-terminated; --timeout etc. are turned into these */
-	const char *const *env; /* "NAME" or "NAME=VALUE" */
+	const char *const *env;   /* "NAME" or "NAME=VALUE" */
+	const char *const *gates; /* "NAME" or "NAME=SCHEMA": functions of who opens it; or NULL */
 	const char *const *tags;
 	const char *const *argv; /* for strict_when */
 	bool lends_itself; /* the caller sets the workspace after the decision: a job's folder */

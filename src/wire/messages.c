@@ -662,6 +662,9 @@ const struct frame_key frame_open[] = {
 	{ "mounts", 'L', false, OPEN_LIST_BYTES, "`HOST:AT[:ro|rw]`" },
 	{ "limits", 'L', false, OPEN_LIST_BYTES, "`memory=1GiB`, `processes=64`" },
 	{ "env", 'L', false, OPEN_LIST_BYTES, "`NAME=VALUE`, or `NAME` to pass on the port's" },
+	{ "gates", 'L', false, OPEN_LIST_BYTES,
+	  "`NAME` or `NAME=SCHEMA`: what the opener answers, by `gate_result` to each "
+	  "`gate_call`" },
 	{ "tags", 'L', false, OPEN_LIST_BYTES, "words for the record and for `strict_when`" },
 	{ "run_dir", 'p', false, PATH_BYTES, "where the record goes" },
 	{ "record", 'B', false, 0, "false: none is kept" },

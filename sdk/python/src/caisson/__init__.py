@@ -33,6 +33,7 @@ from ._errors import (
     TooLarge,
     VersionMismatch,
 )
+from ._gates import Gate
 from ._results import (
     Change,
     Chunk,
@@ -77,6 +78,7 @@ __all__ = [
     "Edited",
     "Entry",
     "ExecResult",
+    "Gate",
     "Globbed",
     "Grepped",
     "Invalid",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import os
 import warnings
 from types import TracebackType
@@ -16,6 +18,7 @@ from typing import (
     Mapping,
     Optional,
     Sequence,
+    Set,
     Tuple,
     Type,
     TypeVar,
@@ -27,6 +30,7 @@ from . import _results as results
 from ._base import Cancel, Flow, Handle, piece, pieces_of, too_slow
 from ._core import Call, Event, Op, Pipe
 from ._errors import Invalid
+from ._gates import Gates, answer, arguments, failure, gates_of, options_of
 from ._link import REAP_S, STOP_S, UNREADY_S, now
 from ._ops import Command, OnViolation, Path, Text, Texts
 from ._results import KEEP_DEFAULT, Chunk
@@ -167,10 +171,12 @@ class AsyncSandbox(Handle):
         run_dir: Optional[Path] = None,
         pool: Optional[str] = None,
         no_record: bool = False,
+        gates: Optional[Gates] = None,
         start_timeout: float = 60.0,
         program: Optional[str] = None,
         on_violation: Optional[OnViolation] = None,
     ) -> None:
+        self._gates = gates_of(gates)
         options = dict(
             policy=policy,
             tier=tier,
@@ -186,6 +192,7 @@ class AsyncSandbox(Handle):
             run_dir=run_dir,
             pool=pool,
             no_record=no_record,
+            gates=options_of(self._gates),
         )
         self._on_violation = on_violation
         self._how: "Tuple[Optional[str], Optional[str], Mapping[str, Any], float]"
@@ -208,9 +215,12 @@ class AsyncSandbox(Handle):
         self._begin(attach, program, options)
         self._is_closed = False
         self._is_writing = False
+        self._answering: "Set[asyncio.Task[None]]" = set()
         self._timer: Optional[asyncio.TimerHandle] = None
         core, turned = self._core, asyncio.Event()
         core.on_state = turned.set
+        if self._gates:
+            core.on_gate = self._asked
         try:
             self._loop.add_reader(self._link.sock.fileno(), self._readable)
             self._flush()
@@ -288,6 +298,26 @@ class AsyncSandbox(Handle):
         self._look()
 
     # ---- calls --------------------------------------------------------------------------------
+
+    def _asked(self, ref: int, name: str, args: bytes) -> None:
+        assert self._loop is not None
+        task = self._loop.create_task(self._answer(ref, name, args))
+        self._answering.add(task)  # a loop keeps no task alive
+        task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, ref: int, name: str, args: bytes) -> None:
+        assert self._loop is not None
+        try:
+            function, given = self._gates[name].function, arguments(args)
+            if inspect.iscoroutinefunction(function):
+                value = await function(**given)
+            else:
+                value = await self._loop.run_in_executor(None, functools.partial(function, **given))
+            told = answer(value)
+        except Exception as error:
+            told = failure(error)
+        if not self._is_closed:
+            self._do(self._core.gate_result, ref, *told)
 
     def _tell(self, call: "Call[Any]", violation: results.Violation) -> None:
         callback = call.op.on_violation

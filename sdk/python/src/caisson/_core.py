@@ -15,7 +15,7 @@ A call's events go to its listener, in the thread that drives:
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Callable, Deque, Dict, FrozenSet, Generic, Mapping, Optional, Tuple, TypeVar
+from typing import Any, Callable, Deque, Dict, FrozenSet, Generic, Mapping, Optional, Set, Tuple, TypeVar
 
 from . import _results
 from ._errors import CaissonError, Cancelled, Invalid, Lost, NotSupported, Timeout, VersionMismatch
@@ -38,6 +38,7 @@ MORE_S = 10.0  # after a clock of the other side's, for it to end and account
 IN_FLIGHT = 28  # the other side takes 32 of one client
 SLOW = 24  # of them, those that wait for something: the others keep a way past them
 SLOW_VERBS = frozenset(("exec", "wait", "logs"))
+GATE_CALLS = 16  # at once
 FACTS = 1024  # of one call that are told as they come; the account has them all
 
 _MOST = {
@@ -48,6 +49,7 @@ _MOST = {
     "window": 64,
     "fact": 65536,
     "bye": 65536,
+    "gate_call": 65855,
 }
 _REPLY_MAX = 5242880
 _CALL_MAX = 5242880
@@ -144,6 +146,8 @@ class Core:
         self.verbs: FrozenSet[str] = frozenset()
         self.enforces: FrozenSet[str] = frozenset()
         self.on_state: Callable[[], None] = lambda: None  # it is ready, or over
+        self.on_gate: Optional[Callable[[int, str, bytes], None]] = None  # code inside asks; gate_result() answers
+        self._gate_calls: Set[int] = set()
         self._in = bytearray()
         self._calls: "Dict[int, Call[Any]]" = {}
         self._queue: "Deque[Call[Any]]" = deque()
@@ -477,6 +481,23 @@ class Core:
     def _first_listener(self) -> "Optional[Call[Any]]":
         return next((call for call in self._calls.values() if call.op.on_violation is not None), None)
 
+    def _on_gate_call(self, ref: Any, name: Any, args: Any) -> None:
+        if not isinstance(ref, int) or isinstance(ref, bool) or ref in self._gate_calls:
+            raise BadTerm("a gate's call without a number of its own")
+        if not isinstance(name, bytes) or not isinstance(args, bytes) or len(self._gate_calls) >= GATE_CALLS:
+            raise BadTerm("a gate's call that is none, or too many at once")
+        if self.on_gate is None:
+            raise BadTerm("a gate's call, and there are no gates")
+        self._gate_calls.add(ref)
+        self.on_gate(ref, name.decode("utf-8", "replace"), args)
+
+    def gate_result(self, ref: int, result: bytes, is_error: bool) -> None:
+        """Answers a gate's call."""
+        self._gate_calls.discard(ref)
+        if self.error is None:
+            told = {Atom("result"): result, Atom("is_error"): is_error}
+            self.out += frame((Atom("gate_result"), ref, told))
+
     def _on_bye(self, info: Any) -> None:
         if not isinstance(info, dict):
             raise BadTerm("bye without a map")
@@ -503,6 +524,7 @@ _HANDLERS: "Dict[str, Tuple[Callable[..., None], int]]" = {
     "window": (Core._on_window, 3),
     "fact": (Core._on_fact, 2),
     "bye": (Core._on_bye, 2),
+    "gate_call": (Core._on_gate_call, 4),
 }
 
 _NO_COPY = ": it works on no copy of the workspace, which workspace='PATH:cow' makes"

@@ -339,7 +339,7 @@ def _plain(item: object) -> object:
     return str(item) if isinstance(item, (int, float)) and not isinstance(item, bool) else item
 
 
-_LISTS = frozenset(("allow", "mounts", "limits", "env", "tags"))
+_LISTS = frozenset(("allow", "mounts", "limits", "env", "tags", "gates"))
 
 
 def open_args(options: Mapping[str, Any]) -> Dict[str, Any]:

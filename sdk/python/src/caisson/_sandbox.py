@@ -15,6 +15,7 @@ from . import _core, _ops
 from . import _results as results
 from ._base import Cancel, Flow, Handle, piece, pieces_of, too_slow
 from ._core import Call, Event, Op, Pipe
+from ._gates import Gates, answer, arguments, failure, gates_of, options_of
 from ._link import REAP_S, STOP_S, UNREADY_S, now
 from ._loop import loop
 from ._ops import Command, OnViolation, Path, Text, Texts
@@ -146,10 +147,12 @@ class Sandbox(Handle):
         run_dir: Optional[Path] = None,
         pool: Optional[str] = None,
         no_record: bool = False,
+        gates: Optional[Gates] = None,
         start_timeout: float = 60.0,
         program: Optional[str] = None,
         on_violation: Optional[OnViolation] = None,
     ) -> None:
+        self._gates = gates_of(gates)
         options = dict(
             policy=policy,
             tier=tier,
@@ -165,6 +168,7 @@ class Sandbox(Handle):
             run_dir=run_dir,
             pool=pool,
             no_record=no_record,
+            gates=options_of(self._gates),
         )
         self._on_violation = on_violation
         self._open(None, program, options, start_timeout)
@@ -174,6 +178,7 @@ class Sandbox(Handle):
         """Joins a sandbox of `caisson up`, by its name or its socket's path; close() leaves it running."""
         sandbox = cls.__new__(cls)
         sandbox._on_violation = on_violation
+        sandbox._gates = {}
         sandbox._open(name, None, {}, UNREADY_S * 5)
         return sandbox
 
@@ -184,6 +189,8 @@ class Sandbox(Handle):
         self._is_closed = False
         core, self._turned = self._core, threading.Event()
         core.on_state = self._turned.set
+        if self._gates:
+            core.on_gate = self._asked
         try:
             self._loop.post(self._loop.add, self._link)
             if not self._turned.wait(wait_s):
@@ -200,6 +207,19 @@ class Sandbox(Handle):
     def _post(self, function: Callable[..., Any], *args: Any) -> None:
         self._check()
         self._loop.post(self._link.do, function, *args)
+
+    def _asked(self, ref: int, name: str, args: bytes) -> None:
+        """A thread a call: others go on, whatever a gate waits for. Never more than the core lets through."""
+        threading.Thread(
+            target=self._answer, args=(ref, name, args), name=f"caisson-gate-{name}", daemon=True
+        ).start()
+
+    def _answer(self, ref: int, name: str, args: bytes) -> None:
+        try:
+            told = answer(self._gates[name].function(**arguments(args)))
+        except Exception as error:
+            told = failure(error)
+        self._loop.post(self._link.do, self._core.gate_result, ref, *told)
 
     def _tell(self, call: "Call[Any]", violation: results.Violation) -> None:
         callback = call.op.on_violation

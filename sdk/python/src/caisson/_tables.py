@@ -19,6 +19,7 @@ READY: Dict[str, Key] = {
     "version": Key("integer", True, 65535, {}),
     "verbs": Key("atoms", True, 64, {}),
     "enforces": Key("atoms", True, 64, {}),
+    "gates": Key("boolean", False, 0, {}),
 }
 
 VIOLATION: Dict[str, Key] = {
