@@ -113,6 +113,21 @@ static int new_file(const struct placing *placing, const char *temporary, bool *
 	return fd < 0 ? -errno : fd;
 }
 
+/*
+ * What the host gets of a mode. Never set-user-id or set-group-id: the owner is the caller, whoever
+ * wrote the bytes. Who may write a file may put there what the caller runs next, so that group and
+ * others may comes from the workspace alone: where they could before. What a folder of the
+ * workspace has beside (sticky, the group it hands on) stays while the sandbox left it there.
+ */
+static mode_t host_mode(const struct layer_entry *entry, mode_t now)
+{
+	mode_t had = entry->change == LAYER_MODIFIED ? entry->old.st_mode : 0;
+
+	if ((had ^ now) & S_IFMT)
+		had = 0;
+	return now & (0755 | (had & (S_ISDIR(now) ? 03022 : 0022)));
+}
+
 /* Gives a new file its bytes, mode and, where root replaces a user's file, its owner. */
 static int fill_file(const struct placing *placing, int to)
 {
@@ -129,8 +144,7 @@ static int fill_file(const struct placing *placing, int to)
 	if (geteuid() == 0 && entry->change == LAYER_MODIFIED &&
 	    fchown(to, entry->old.st_uid, entry->old.st_gid) < 0)
 		return -errno;
-	/* Never set-user-id: the owner is the caller, whoever wrote the bytes. */
-	if (fchmod(to, st.st_mode & 0777) < 0 || fsync(to) < 0)
+	if (fchmod(to, host_mode(entry, st.st_mode)) < 0 || fsync(to) < 0)
 		return -errno;
 	return 0;
 }
@@ -236,7 +250,7 @@ static bool is_closed(const struct layer_entry *entry)
 /* One that is closed gets its mode when all is in it. */
 static int put_folder(const struct placing *placing)
 {
-	mode_t mode = placing->entry->now.st_mode & 0777;
+	mode_t mode = host_mode(placing->entry, placing->entry->now.st_mode);
 	_cleanup_fd_ int fd = -1;
 
 	if (mkdirat(placing->dir_fd, placing->name, 0700) < 0 && errno != EEXIST)
@@ -256,7 +270,7 @@ static int close_folder(const struct copy_commit *commit, const struct layer_ent
 
 	if (fd < 0)
 		return fd;
-	return fchmod(fd, entry->now.st_mode & 0777) < 0 ? -errno : 0;
+	return fchmod(fd, host_mode(entry, entry->now.st_mode)) < 0 ? -errno : 0;
 }
 
 static int remove_name(const struct placing *placing)

@@ -147,6 +147,42 @@ def test_each_kind_of_change(sh, kind):
     assert sh("down", "w").returncode == 0 and json.loads(sh("diff", sh.box.record().name, "--json").stdout)["changes"] == []
 
 
+def mode_of(path):
+    return f"{stat.S_IMODE(path.lstat().st_mode):04o}"
+
+
+def test_modes_that_let_others_in_stay_inside(sh):
+    """Who could write a committed file could put there what the caller runs next; set-user-id would run as the caller."""
+    ws = sh.box.ws
+    for name, mode in {"plain": 0o644, "ours": 0o664, "open": 0o666, "was-set": 0o4755}.items():
+        (ws / name).write_text("x\n")
+        (ws / name).chmod(mode)
+    for name, mode in {"drop": 0o1777, "shared": 0o2775, "folder": 0o755}.items():
+        (ws / name).mkdir()
+        (ws / name).chmod(mode)
+    sh.up("--cow")
+    (ws / "drop").chmod(0o1777)  # an owner's change may have dropped it
+    sh.sh("""
+        for mode in 0777 0666 0622 4755 2755 6777 1777 0700 0000; do echo s >new-$mode; chmod $mode new-$mode; done
+        for mode in 0777 2777 1777; do mkdir dir-$mode; chmod $mode dir-$mode; done
+        chmod 0777 plain; chmod 0775 ours; echo y >>open; echo y >>was-set
+        chmod 0777 folder; chmod 00770 shared; mv ours moved; rm plain; mkdir plain; chmod 0777 plain
+        """)
+    # A chmod to set-user-id is denied inside. Suppose that somebody finds a way.
+    for name, mode in {"new-4755": 0o4755, "new-2755": 0o2755, "new-6777": 0o6777, "dir-2777": 0o2777, "open": 0o6777,
+                       "was-set": 0o6777, "shared": 0o2770}.items():
+        next(sh.box.runs.glob("*/cow/upper")).joinpath(name).chmod(mode)
+    applied, left = sh.commit()
+    assert not left and {"open", "moved", "dir-2777"} <= {path.rstrip("/") for path in applied}
+    landed = {path.name: mode_of(path) for path in ws.iterdir()}
+    assert landed == {
+        "new-0777": "0755", "new-0666": "0644", "new-0622": "0600", "new-4755": "0755", "new-2755": "0755", "new-6777": "0755",
+        "new-1777": "0755", "new-0700": "0700", "new-0000": "0000", "dir-0777": "0755", "dir-2777": "0755", "dir-1777": "0755",
+        "moved": "0755", "open": "0777", "was-set": "0755", "folder": "0755", "plain": "0755", "drop": "1777", "shared": "2770"}
+    for flags in ([], ["--force"]):  # what landed once is no reason to let more over
+        assert not sh.commit(*flags)[1] and landed == {path.name: mode_of(path) for path in ws.iterdir()}
+
+
 def test_paths_and_flags(sh):
     fill(sh.box.ws)
     sh.up("--cow")
