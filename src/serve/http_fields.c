@@ -9,6 +9,9 @@
 
 enum { ENTRIES_MAX = 4096 };
 
+/* Up to here a double is the number that was written. */
+#define EXACT_MAX 9007199254740992.0
+
 struct taking {
 	const struct field *field;
 	struct arena *arena;
@@ -29,6 +32,20 @@ static int no_memory(const struct taking *t)
 static void *place(const struct taking *t, size_t offset)
 {
 	return t->into + offset;
+}
+
+/* A whole number, as JSON Schema has it: 3.0 is one. */
+static bool take_whole(const json_t *value, json_int_t *ret_number)
+{
+	double real = json_real_value(value);
+
+	*ret_number = json_integer_value(value);
+	if (json_is_integer(value))
+		return true;
+	if (!json_is_real(value) || real < -EXACT_MAX || real > EXACT_MAX)
+		return false;
+	*ret_number = (json_int_t)real;
+	return (double)*ret_number == real;
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -143,13 +160,13 @@ static int take_pair(const struct taking *t, const char *key, const json_t *valu
 		     const char **ret_pair)
 {
 	const char *text = "";
+	json_int_t number;
 	int r = 0;
 
 	if (!*key || strchr(key, '='))
 		return refuse(t, "names without a '='");
-	if (json_is_integer(value))
-		*ret_pair = arena_printf(t->arena, "%s=%lld", key,
-					 (long long)json_integer_value(value));
+	if (take_whole(value, &number))
+		*ret_pair = arena_printf(t->arena, "%s=%lld", key, (long long)number);
 	else if ((r = take_word(t, value, &text)) == 0)
 		*ret_pair = arena_printf(t->arena, "%s=%s", key, text);
 	return r < 0 ? r : *ret_pair ? 0 : no_memory(t);
@@ -191,10 +208,10 @@ static const uint64_t most_of[FIELD_KINDS] = {
 static int take_number(const struct taking *t, const json_t *value)
 {
 	uint64_t most = t->field->max ? t->field->max : most_of[t->field->kind];
-	json_int_t number = json_integer_value(value);
+	json_int_t number;
 	void *to = place(t, t->field->offset);
 
-	if (!json_is_integer(value) || number < 0 || (uint64_t)number > most)
+	if (!take_whole(value, &number) || number < 0 || (uint64_t)number > most)
 		return code_fail(t->err, CSN_INVALID, "body",
 				 "%s: expected a whole number, at most %llu", t->field->name,
 				 (unsigned long long)most);
@@ -233,6 +250,12 @@ static const struct field *find(const struct field *fields, const char *name)
 	return NULL;
 }
 
+/* null is as if the key were not there: also where it has to be. */
+static bool is_absent(const json_t *value)
+{
+	return !value || json_is_null(value);
+}
+
 int fields_take(const struct field *fields, const json_t *object, struct arena *arena, void *into,
 		csn_error *err)
 {
@@ -253,7 +276,7 @@ int fields_take(const struct field *fields, const json_t *object, struct arena *
 			return r;
 	}
 	for (; fields->name; fields++)
-		if (fields->is_required && !json_object_get(object, fields->name))
+		if (fields->is_required && is_absent(json_object_get(object, fields->name)))
 			return code_fail(err, CSN_INVALID, "body", "%s is missing: %s",
 					 fields->name, fields->what);
 	return 0;
@@ -277,13 +300,16 @@ static json_t *field_schema(const struct field *field)
 	else if (field->kind == FIELD_TEXTS)
 		schema = list_schema(field);
 	else if (field->kind == FIELD_PAIRS)
-		schema = json_pack("{s:s, s:{s:[s,s,s]}}", "type", "object", "additionalProperties",
-				   "type", "string", "integer", "object");
+		schema = json_pack("{s:s, s:{s:[{s:s}, {s:s}]}}", "type", "object",
+				   "additionalProperties", "anyOf", "$ref",
+				   "#/components/schemas/Text", "type", "integer");
 	else if (field->kind == FIELD_BOOL)
 		schema = json_pack("{s:s}", "type", "boolean");
 	else
 		schema = json_pack("{s:s, s:i, s:I}", "type", "integer", "minimum", 0, "maximum",
 				   (json_int_t)(field->max ? field->max : most_of[field->kind]));
+	if (!field->is_required)
+		schema = json_pack("{s:[o, {s:s}]}", "anyOf", schema, "type", "null");
 	if (schema)
 		json_object_set_new(schema, "description", json_string(field->what));
 	return schema;

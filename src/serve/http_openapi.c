@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "serve/http_records.h"
 #include "serve/http_routes.h"
 
 enum { WORD_MAX = 64 };
@@ -128,10 +129,12 @@ static json_t *shape_schema(const char *properties)
 /* Bytes that are no UTF-8 go as base64: the one rule for every text. */
 static json_t *text_schema(void)
 {
-	return json_pack("{s:[{s:s}, {s:s, s:{s:{s:s, s:s}}, s:[s], s:b}]}", "oneOf", "type",
+	static const char coded[] = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
+
+	return json_pack("{s:[{s:s}, {s:s, s:{s:{s:s, s:s, s:s}}, s:[s], s:b}]}", "oneOf", "type",
 			 "string", "type", "object", "properties", "base64", "type", "string",
-			 "contentEncoding", "base64", "required", "base64", "additionalProperties",
-			 0);
+			 "contentEncoding", "base64", "pattern", coded, "required", "base64",
+			 "additionalProperties", 0);
 }
 
 static json_t *schemas(void)
@@ -167,8 +170,9 @@ static json_t *answer_content(const struct route *route)
 			content, media("application/json", json_pack("{s:s}", "type", "object")));
 	if (route->answer == ANSWER_BYTES)
 		add_media(content, "application/octet-stream");
+	/* Events have names, and each its own data: no schema of 3.1 says that. */
 	if (route->answer == ANSWER_EVENTS || route->answer == ANSWER_EITHER)
-		add_media(content, "text/event-stream");
+		json_object_set_new(content, "text/event-stream", json_object());
 	if (route->answer == ANSWER_TEXT)
 		add_media(content, "text/plain");
 	return content;
@@ -187,19 +191,31 @@ static json_t *responses(const struct route *route)
 			 media("application/problem+json", reference("Problem")));
 }
 
+/* An empty body is an object without keys. */
 static json_t *request_body(const struct route *route)
 {
 	json_t *content = media("application/json", fields_schema(route->fields));
+	bool is_required = route->body == BODY_BYTES;
 
+	for (const struct field *field = route->fields; field->name; field++)
+		is_required |= field->is_required;
 	if (route->body == BODY_BYTES)
 		add_media(content, "application/octet-stream");
-	return json_pack("{s:b, s:o}", "required", route->body != BODY_NONE, "content", content);
+	return json_pack("{s:b, s:o}", "required", is_required, "content", content);
 }
 
-static json_t *parameter(const char *name, const char *in)
+static json_t *parameter(const char *name, const char *in, json_t *schema)
 {
-	return json_pack("{s:s, s:s, s:b, s:{s:s}}", "name", name, "in", in, "required",
-			 str_is(in, "path"), "schema", "type", "string");
+	return json_pack("{s:s, s:s, s:b, s:o}", "name", name, "in", in, "required",
+			 str_is(in, "path"), "schema", schema);
+}
+
+/* A number from `least` to `most`; without one, a text. */
+static json_t *query_schema(json_int_t least, json_int_t most)
+{
+	return most ? json_pack("{s:s, s:I, s:I}", "type", "integer", "minimum", least, "maximum",
+				most)
+		    : json_pack("{s:s, s:i}", "type", "string", "minLength", 1);
 }
 
 /* What stands in braces in the path, and what the query may hold. */
@@ -207,19 +223,29 @@ static json_t *parameters(const struct route *route)
 {
 	static const struct {
 		const char *route, *name;
-	} queries[] = { { "runs", "limit" }, { "runs", "before" },  { "write", "path" },
-			{ "write", "mode" }, { "events", "after" }, { "sandboxEvents", "after" } };
+		json_int_t least, most;
+	} queries[] = {
+		{ "runs", "limit", 1, RECORDS_LIST_MAX },
+		{ "runs", "before" },
+		{ "write", "path" },
+		{ "write", "mode", 0, 07777 },
+		{ "events", "after", 0, INT64_MAX },
+		{ "sandboxEvents", "after", 0, INT64_MAX },
+	};
 	json_t *list = json_array();
 
 	for (const char *at = strchr(route->path, '{'); at; at = strchr(at + 1, '{')) {
 		char name[WORD_MAX];
 
 		snprintf(name, sizeof name, "%.*s", (int)strcspn(at + 1, "}"), at + 1);
-		json_array_append_new(list, parameter(name, "path"));
+		json_array_append_new(
+			list, parameter(name, "path", json_pack("{s:s}", "type", "string")));
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(queries); i++)
 		if (str_is(queries[i].route, route->name))
-			json_array_append_new(list, parameter(queries[i].name, "query"));
+			json_array_append_new(
+				list, parameter(queries[i].name, "query",
+						query_schema(queries[i].least, queries[i].most)));
 	return list;
 }
 

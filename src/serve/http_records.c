@@ -27,7 +27,6 @@ enum {
 	RESULT_MAX = 64 << 20,
 	STATE_MAX = 1 << 20,
 	LIST_DEFAULT = 50,
-	LIST_MAX = 500,
 	LOOK_MS = 100, /* how late an event of a run that lives may be shown */
 	LINES = 4 * CHAIN_LINE_MAX,
 	LOOK_MAX = CHAIN_LINE_MAX,
@@ -126,8 +125,8 @@ static bool take_page(struct request *request, uint64_t *ret_limit, const char *
 
 	*ret_limit = LIST_DEFAULT;
 	*ret_before = request_query(request, "before");
-	if (limit && (str_parse_u64(limit, LIST_MAX, ret_limit) < 0 || *ret_limit == 0)) {
-		reply_problem(request, 400, "invalid", "limit is 1 to %d", LIST_MAX);
+	if (limit && (str_parse_u64(limit, RECORDS_LIST_MAX, ret_limit) < 0 || *ret_limit == 0)) {
+		reply_problem(request, 400, "invalid", "limit is 1 to %d", RECORDS_LIST_MAX);
 		return false;
 	}
 	return true;

@@ -7,5 +7,7 @@
 
 #include "serve/http.h"
 
+enum { RECORDS_LIST_MAX = 500 }; /* of one answer of /v1/runs */
+
 /* Answers with the events of a run, from Last-Event-ID on, until it is over. */
 void records_follow(struct request *request, const char *run_id);

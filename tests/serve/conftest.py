@@ -19,6 +19,13 @@ def caisson():
     return str(path)
 
 
+@pytest.fixture(scope="session")
+def build_folder(tmp_path_factory):
+    """Where what a test installs from a registry is kept."""
+    build = os.environ.get("CAISSON_BUILD")
+    return pathlib.Path(build).resolve() if build else tmp_path_factory.mktemp("build")
+
+
 class Home:
     """Folders of a caller: his project, records and sockets; and his environment."""
 

@@ -189,3 +189,16 @@ def test_a_server_that_ends_leaves_nothing(serve, end):
     while any(os.path.exists(f"/proc/{pid}") for pid in monitors) and time.monotonic() < until:
         time.sleep(0.05)
     assert not [pid for pid in monitors if os.path.exists(f"/proc/{pid}")]
+
+
+def test_null_is_as_if_it_were_not_there(server, box):
+    refused = server.call(box, "read", path=None)
+    assert refused.status == 400 and "path is missing" in refused.json()["detail"]
+    assert server.call(box, "list", path=".", timeout_ms=None).status == 200
+
+
+def test_a_whole_number_may_have_a_point(server, box):
+    assert server.call(box, "write", path="n", content="abcd").status == 204
+    assert server.call(box, "read", path="n", offset=1.0, length=2e0).json() == {"content": "bc"}
+    for number in (1.5, 1e300, -1.0):
+        assert server.call(box, "read", path="n", offset=number).status == 400
