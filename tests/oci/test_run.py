@@ -81,6 +81,20 @@ def test_mounts_are_the_plans_and_no_more(box):
     assert not (box.ws / "missing").exists(), "no mount point is made on the host"
 
 
+def test_what_a_mount_hides_stays_hidden(box):
+    """A mount in the workspace is shown as it is; crun, which would show what lies beneath, is refused."""
+    covered = box.ws / "covered"
+    covered.mkdir()
+    (covered / "beneath").write_text("hidden by a mount\n")
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(covered)], check=True)
+    try:
+        run = box.sh("ls -A covered")
+    finally:
+        subprocess.run(["umount", str(covered)], check=True)
+    assert "beneath" not in run.text, run
+    assert (run.status == 125 and "install runc" in run.err) if box.runtime == "crun" else run.status == 0, run
+
+
 def test_ends_have_their_reason(box):
     assert (box.sh("exit 7").status, box.sh("kill -9 $$").status) == (7, 137)
     run = box.run("sleep", "60", flags=["--timeout", "1s"])

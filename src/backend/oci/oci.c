@@ -139,6 +139,49 @@ static int make_root(struct start *start, struct csn_error *err)
 	return r < 0 ? r : bundle_settle(rootfs, err);
 }
 
+/* The mount point of a line of mountinfo, its fifth word; the line is cut. */
+static const char *mount_point(char *line)
+{
+	for (int words = 0; line && words < 4; words++) {
+		line = strchr(line, ' ');
+		line = line ? line + 1 : NULL;
+	}
+	if (line)
+		line[strcspn(line, " \n")] = 0;
+	return line ? line : "";
+}
+
+/* Is anything mounted in that folder of the host's? A path with a blank is written otherwise there,
+ * and is taken for one that has. */
+static bool has_mounts(const char *path)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	bool any = !file || strpbrk(path, " \t\\");
+	char line[2 * PATH_MAX];
+
+	while (!any && fgets(line, sizeof line, file)) {
+		const char *at = mount_point(line);
+
+		any = *at && !str_is(at, path) && path_is_beneath(at, path);
+	}
+	if (file)
+		fclose(file);
+	return any;
+}
+
+/* docs/decisions/oci.md: crun and nested mounts. */
+static int check_nested(const struct rootfs *rootfs, const struct runtime *runtime,
+			struct csn_error *err)
+{
+	for (size_t i = 0; runtime->is_shallow && i < rootfs->count; i++)
+		if (rootfs->items[i].fd >= 0 && has_mounts(rootfs->items[i].source))
+			return csn_fail(err, -ENOTSUP, "mounts",
+					"%s would show what the mounts in %s hide: install runc, "
+					"or lend another folder",
+					runtime->name, rootfs->items[i].source);
+	return 0;
+}
+
 static int take_programs(struct start *start, struct csn_error *err)
 {
 	const uint64_t flags = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
@@ -179,6 +222,8 @@ static int plan_tree(struct start *start, struct wall *wall, struct csn_error *e
 	r = tree_plan(&tree, start->launch, err);
 	if (r >= 0)
 		r = take_system(&start->launch->rootfs, err);
+	if (r >= 0)
+		r = check_nested(&start->launch->rootfs, start->runtime, err);
 	if (r >= 0)
 		r = make_root(start, err);
 	if (r >= 0)

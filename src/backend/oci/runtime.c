@@ -27,9 +27,9 @@ static const struct {
 	enum runtime_wall wall;
 	struct runtime runtime;
 } runtimes[] = {
-	{ RUNTIME_OCI, { "runc", "runc", runc_flags, true, false } },
-	{ RUNTIME_OCI, { "crun", "crun", crun_flags, false, true } },
-	{ RUNTIME_GVISOR, { "runsc", "runsc", runsc_flags, false, false } },
+	{ RUNTIME_OCI, { "runc", "runc", runc_flags, true, false, false } },
+	{ RUNTIME_OCI, { "crun", "crun", crun_flags, false, true, true } },
+	{ RUNTIME_GVISOR, { "runsc", "runsc", runsc_flags, false, false, false } },
 };
 
 /* CAISSON_OCI_RUNTIME: one of two programs of the same strength, never another path. */

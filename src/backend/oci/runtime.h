@@ -12,7 +12,8 @@ struct runtime {
 	const char *package;      /* how to get it, for people */
 	const char *const *flags; /* before the command, NULL-terminated */
 	bool makes_group;         /* insists on a control group of its own */
-	bool hides_v2;            /* refuses a hybrid layout as long as it sees the v2 tree */
+	bool is_shallow; /* clones a mount without those in it: what they hide would show */
+	bool hides_v2;   /* refuses a hybrid layout as long as it sees the v2 tree */
 };
 
 enum runtime_wall { RUNTIME_OCI, RUNTIME_GVISOR };
