@@ -1,56 +1,14 @@
 """What the tests of the engines' walls share: a daemon of their own, an image store of their own, started once."""
-import contextlib
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
-import time
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "cli")]
+from engine_fixtures import CONTAINERS, STORAGE, Daemon, Engine, let_go, need  # noqa: E402
 from run_fixtures import USER_UID, make_box, program, remove_box, shared  # noqa: E402, F401
-
-START_S = 60
-STORAGE = '[storage]\ndriver = "%s"\ngraphroot = "%s"\nrunroot = "%s"\n'
-CONTAINERS = '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\ntmp_dir = "%s"\n'
-
-
-def need(*programs):
-    """They come with tools/setup ci, so that here is no skip."""
-    missing = [name for name in programs if not shutil.which(name)]
-    if missing:
-        pytest.fail(f"not installed: {', '.join(missing)} (tools/setup ci)")
-
-
-class Daemon:
-    """A dockerd with everything of its own, and no network at all."""
-
-    def __init__(self, folder):
-        need("docker", "dockerd", "runc")
-        self.folder, self.socket = folder, folder / "docker.sock"
-        self.env = {"DOCKER_HOST": f"unix://{self.socket}"}
-        self.log = open(folder / "log", "wb")
-        self.process = None
-        self.start()
-
-    def start(self):
-        words = ["dockerd", "--data-root", self.folder / "data", "--exec-root", self.folder / "exec", "-p", self.folder / "pid",
-                 "-H", f"unix://{self.socket}", "--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"]
-        self.process = subprocess.Popen([*map(str, words)], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        end = time.monotonic() + START_S
-        while subprocess.run(["docker", "version"], env=os.environ | self.env, capture_output=True).returncode:
-            if self.process.poll() is not None or time.monotonic() > end:
-                self.stop()
-                pytest.fail("dockerd does not start:\n" + (self.folder / "log").read_text()[-3000:])
-            time.sleep(0.1)
-        self.socket.chmod(0o666)  # the tests' ordinary users; the folder above is the daemon's alone to list
-
-    def stop(self, kill=False):
-        (self.process.kill if kill else self.process.terminate)()
-        self.process.wait(60)
 
 
 @pytest.fixture(scope="session")
@@ -63,9 +21,7 @@ def daemon(shared):  # noqa: F811
     yield made
     made.stop()
     made.log.close()
-    for mount in reversed(pathlib.Path("/proc/self/mounts").read_text().splitlines()):
-        if str(folder) in mount.split()[1]:
-            subprocess.run(["umount", "-l", mount.split()[1]], check=False)
+    let_go(folder)
 
 
 @pytest.fixture(scope="session")
@@ -82,48 +38,7 @@ def store(shared):  # noqa: F811
     yield env
     subprocess.run(["podman", "rm", "--all", "--force"], env=os.environ | env, capture_output=True)
     subprocess.run(["podman", "rmi", "--all", "--force"], env=os.environ | env, capture_output=True)
-    for mount in reversed(pathlib.Path("/proc/self/mounts").read_text().splitlines()):
-        if str(folder) in mount.split()[1]:
-            subprocess.run(["umount", "-l", mount.split()[1]], check=False)
-
-
-class Engine:
-    """One wall of one owner."""
-
-    def __init__(self, name, box, env):
-        self.name, self.box, self.env = name, box, env
-        (box.base / "rt").mkdir(mode=0o700)
-        box.env |= env | {"XDG_RUNTIME_DIR": str(box.base / "rt")}
-        box.give()
-
-    def policy(self, text="", **keys):
-        return f"version: 1\nbackend: {self.name}\nlimits: {{startup: 60s, command: 60s, budget: none}}\n" + text
-
-    def sh(self, text, more="", **kwargs):
-        return self.box.sh(text, policy=self.policy(more), timeout=120, **kwargs)
-
-    def cli(self, *words, **kwargs):
-        return self.box.cli(*words, timeout=120, **kwargs)
-
-    def host(self, *words):
-        """The engine's own client."""
-        return subprocess.run([self.name, *map(str, words)], env=os.environ | self.env, capture_output=True, text=True,
-                              timeout=120)
-
-    def containers(self):
-        return self.host("ps", "--all", "--quiet", "--filter", f"label=caisson.keep={self.box.base}/rt/caisson/engines").stdout.split()
-
-    @contextlib.contextmanager
-    def up(self, name="one", more=""):
-        path = self.box.base / f"{name}.yaml"
-        path.write_text(self.policy(more))
-        path.chmod(0o644)
-        done = self.cli("up", name, "--policy", path)
-        assert done.status == 0, done
-        try:
-            yield name
-        finally:
-            self.cli("down", name)
+    let_go(folder)
 
 
 def engines(request, shared, program):  # noqa: F811
@@ -135,4 +50,5 @@ def engines(request, shared, program):  # noqa: F811
 
 
 all_engines = pytest.fixture(params=["docker-root", "docker-user", "podman-root"], name="engine")(engines)
+one_of_each = pytest.fixture(params=["docker-user", "podman-root"], name="one_engine")(engines)
 a_docker = pytest.fixture(params=["docker-user"], name="docker")(engines)

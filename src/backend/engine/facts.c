@@ -344,10 +344,12 @@ int engine_facts(const struct engine *engine, bool is_fresh, struct engine_facts
 		return -ENOTSUP;
 	}
 	r = make_key(engine, client.path, &key);
-	if (r >= 0 && !is_fresh && read_kept(engine, &key, ret_facts))
-		return 0;
-	r = ask_info(engine, &client, ret_facts, ret_cause, ret_fix);
-	if (r >= 0)
+	if (r < 0 || is_fresh || !read_kept(engine, &key, ret_facts)) {
+		r = ask_info(engine, &client, ret_facts, ret_cause, ret_fix);
+		if (r < 0)
+			return r;
 		keep_facts(engine, &key, ret_facts);
-	return r;
+	}
+	ret_fix[0] = 0;
+	return 0;
 }
