@@ -231,9 +231,8 @@ bool cli_is_group(const char *word);
 
 /* ---- parser (flags.c) -------------------------------------------------------------- */
 
-/* Does a flag take a value? Is that value one of the words in `arg`? */
+/* Does a flag take a value? */
 bool cli_flag_has_value(const struct cli_flag *flag);
-bool cli_flag_is_choice(const struct cli_flag *flag);
 
 /*
  * Parses what follows the command's name into `cli` (zeroed by the caller, `command` set).

@@ -35,7 +35,8 @@ bool cli_flag_has_value(const struct cli_flag *flag)
 	return flag->kind != CLI_SWITCH && flag->kind != CLI_FIXED;
 }
 
-bool cli_flag_is_choice(const struct cli_flag *flag)
+/* Is its value one of the words in `arg`? */
+static bool is_choice(const struct cli_flag *flag)
 {
 	if (!flag->arg || !strchr(flag->arg, '|'))
 		return false;
@@ -216,7 +217,7 @@ static void take(struct reader *reader, const struct cli_flag *flag, const char 
 {
 	char *target = (char *)&reader->cli->options + flag->target;
 
-	if (value && cli_flag_is_choice(flag))
+	if (value && is_choice(flag))
 		check_choice(reader, flag, value);
 	if (value && !*value && flag->kind != CLI_LIMIT)
 		refuse(reader, "--%s needs a value, not an empty text", flag->name);

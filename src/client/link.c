@@ -107,7 +107,8 @@ void link_hand_over(struct csn_sandbox *link)
 	}
 }
 
-void link_said(const struct csn_sandbox *link, char *ret_text, size_t size)
+/* What was said on stderr, as one line, to a text of at least 2 bytes; "" if nothing. */
+static void said_text(const struct csn_sandbox *link, char *ret_text, size_t size)
 {
 	char said[1024];
 	ssize_t n = link->said_fd < 0 ? 0 : pread(link->said_fd, said, sizeof said, 0);
@@ -361,7 +362,7 @@ static void at_end(struct csn_sandbox *link)
 {
 	char said[400];
 
-	link_said(link, said, sizeof said);
+	said_text(link, said, sizeof said);
 	if (!link->is_ready && said[0])
 		link_lose(link, "the monitor did not start: %s", said);
 	else if (!link->is_ready)

@@ -96,6 +96,3 @@ __attribute__((format(printf, 2, 3))) void link_lose(struct csn_sandbox *link, c
 
 /* Wakes a waiting thread to read for all, when nobody does. */
 void link_hand_over(struct csn_sandbox *link);
-
-/* What was said on stderr, as one line, to a text of at least 2 bytes; "" if nothing. */
-void link_said(const struct csn_sandbox *link, char *ret_text, size_t size);

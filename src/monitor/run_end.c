@@ -186,7 +186,8 @@ int run_clocks(struct run *run, uint64_t now_ms)
 	return next <= now_ms ? 0 : next - now_ms > 60000 ? 60000 : (int)(next - now_ms);
 }
 
-void run_kill(struct run *run)
+/* Kills the wall; no fact comes any more. */
+static void let_go(struct run *run)
 {
 	if (run->wall.pid > 0)
 		kill_wall(run);
@@ -228,7 +229,7 @@ static void take_complaint(struct run *run)
 
 void run_destroy(struct run *run)
 {
-	run_kill(run);
+	let_go(run);
 	if (run->wall.pid > 0) {
 		struct rusage usage = { 0 };
 		int status;
@@ -293,7 +294,7 @@ void run_over(struct run *run)
 	run->is_over = true;
 	run_read_failure(run);
 	if (run->is_replied)
-		run_kill(run);
+		let_go(run);
 	else
 		run_destroy(run);
 	gates_free(run->gates); /* what is under way is on record as not done */

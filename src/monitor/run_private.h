@@ -185,10 +185,8 @@ void run_interrupt(struct run *run, int signal);
 /* Looks at all clocks; returns ms until the next one, -1: none. */
 int run_clocks(struct run *run, uint64_t now_ms);
 
-/* Kills the wall; no fact comes any more. */
-void run_kill(struct run *run);
-
-/* The same, and waits until nothing is left; whatever state it is in, and more than once. */
+/* Kills the wall; no fact comes any more. Waits until nothing is left; whatever state it is in, and
+ * more than once. */
 void run_destroy(struct run *run);
 
 /* ---- run_frames.c ---- */

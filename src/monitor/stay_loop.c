@@ -221,7 +221,7 @@ static void flush(struct stay *stay)
 			channel_flush(&stay->calls[i].work->channel);
 }
 
-bool stay_is_over(const struct stay *stay)
+static bool is_over(const struct stay *stay)
 {
 	const struct run *run = &stay->run;
 
@@ -233,12 +233,12 @@ void stay_loop(struct stay *stay, int (*clocks)(struct stay *stay))
 {
 	struct watch watch;
 
-	while (!stay_is_over(stay)) {
+	while (!is_over(stay)) {
 		int wait_ms = clocks(stay);
 
 		wall_reap(&stay->run.wall);
 		flush(stay);
-		if (stay_is_over(stay))
+		if (is_over(stay))
 			break;
 		fill(&watch, stay);
 		if (poll(watch.fds, watch.count, wait_ms) <= 0)

@@ -105,7 +105,6 @@ struct stay {
 
 /* Until somebody asked for the end, or the wall ended. `clocks` returns ms to wait, -1: no end. */
 void stay_loop(struct stay *stay, int (*clocks)(struct stay *stay));
-bool stay_is_over(const struct stay *stay);
 
 /* ---- stay.c ---- */
 
