@@ -105,8 +105,10 @@ struct backend {
 	bool is_contained; /* the end of its first process ends every other */
 	bool is_program;   /* that process is a program of the host's (piped.h), and what runs is
 			    * elsewhere: nothing of it is looked at, limits are the wall's own */
-	/* Of such a one: its program was killed; ends what it started for sandbox `id`. Also called
-	 * by the cleaner of a killed monitor. NULL: nothing to do. */
+	/* Of such a one: its program was killed, or ended with 125, which is how an engine's says
+	 * that it could not start anything; ends what there is of sandbox `id`, and believes
+	 * nothing that was kept. Also called by the cleaner of a killed monitor. NULL: nothing to
+	 * do. */
 	void (*take_down)(const char *id);
 	bool runs_images;   /* the plan's image is its root */
 	bool holds_limits;  /* of such a one: no control group is made for that process */

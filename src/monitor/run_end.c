@@ -19,6 +19,9 @@
 
 enum { SWEEP_MS = 1000 };
 
+/* What docker and podman end with when the fault is theirs. */
+enum { CLIENT_FAILED = 125 };
+
 /* Where no namespace dies with it, the agent must sweep first: the end of its stream asks it
  * to. Whatever outlives it becomes our child, and we sweep too. */
 static void sweep_wall(struct run *run)
@@ -236,7 +239,8 @@ void run_destroy(struct run *run)
 
 		while (wait4(run->wall.pid, &status, __WALL, &usage) < 0 && errno == EINTR)
 			;
-		if (WIFSIGNALED(status) && run->backend->take_down)
+		if (run->backend->take_down &&
+		    (WIFSIGNALED(status) || WEXITSTATUS(status) == CLIENT_FAILED))
 			run->backend->take_down(run->sandbox_id);
 		if (!run->is_replied)
 			take_usage(run, &usage);

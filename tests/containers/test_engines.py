@@ -216,6 +216,16 @@ def test_an_image_of_the_policys(engine):
     assert missing.status == 125 and f"{engine.name} pull caisson-none:1" in missing.err, missing
 
 
+def test_an_image_that_somebody_removed(one_engine):
+    """One start may meet it; the next makes it again."""
+    engine = one_engine
+    assert engine.sh("true").status == 0
+    for image in engine.host("images", "--quiet", "--filter", "label=caisson.image").stdout.split():
+        engine.host("rmi", "--force", image)
+    engine.sh("true")
+    assert engine.sh("true").status == 0
+
+
 def test_what_is_refused(engine):
     run = engine.sh("true", "container: {rootless: required}\n")
     assert run.status == 125 and "container.rootless: required" in run.err, run

@@ -251,6 +251,7 @@ static void take_down(const struct engine *engine, const char *id)
 {
 	char name[128];
 
+	image_forget(engine); /* somebody may have removed it */
 	snprintf(name, sizeof name, ENGINE_PREFIX "%s", id);
 	engine_remove(engine, name);
 }

@@ -277,6 +277,14 @@ static void keep(const struct engine *engine, const struct image *image)
 	json_decref(object);
 }
 
+void image_forget(const struct engine *engine)
+{
+	char file[64];
+
+	snprintf(file, sizeof file, "%s-image", engine->name);
+	keep_forget(file);
+}
+
 int image_skeleton(const struct engine *engine, const struct rootfs *rootfs, struct image_user user,
 		   struct image *ret_image, struct csn_error *err)
 {

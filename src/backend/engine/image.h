@@ -43,5 +43,8 @@ int image_skeleton(const struct engine *engine, const struct rootfs *rootfs, str
 int image_named(const struct engine *engine, const char *name, struct arena *arena,
 		struct image *ret_image, struct csn_error *err);
 
+/* What was kept of it is not believed any more: the next start looks. */
+void image_forget(const struct engine *engine);
+
 /* The skeleton as a tar archive, the same bytes for the same items. 0 or -errno. */
 int image_archive(const struct rootfs *rootfs, struct image_user user, struct buf *ret_archive);
