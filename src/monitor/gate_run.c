@@ -80,7 +80,7 @@ static int make_pipe(int ret_ends[2])
 
 static int start(const struct worker *worker, struct program *program)
 {
-	int in[2], out[2], err[2];
+	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 };
 	int r = make_pipe(in);
 
 	if (r >= 0)
