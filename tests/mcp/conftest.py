@@ -1,5 +1,4 @@
 """What the tests of `caisson mcp` share: the built program, the official client, a client that misbehaves."""
-import hashlib
 import os
 import pathlib
 import shutil
@@ -8,7 +7,7 @@ import sys
 
 import pytest
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "sdk")]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / name) for name in ("sdk", "docs")]
 import nodejs  # noqa: E402
 from mcp_clients import Official, Raw  # noqa: E402
 
@@ -24,28 +23,10 @@ def caisson():
     return str(path)
 
 
-def installed(name, package, rebuild=()):
-    """A folder of the build folder with what `package` names, from the registry; once for each version of that file. What
-    comes from there runs no scripts but those of `rebuild`."""
-    nodejs.ready()
-    wanted = hashlib.sha256((HERE / package).read_bytes()).hexdigest()
-    folder = pathlib.Path(os.environ.get("CAISSON_BUILD") or TOP / "build").resolve() / name
-    mark = folder / "installed"
-    if not mark.exists() or mark.read_text() != wanted:
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(HERE / package, folder / "package.json")
-        quiet = {"cwd": folder, "check": True, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "timeout": 180}
-        subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"], **quiet)
-        for one in rebuild:
-            subprocess.run(["npm", "rebuild", one], **quiet)
-        mark.write_text(wanted)
-    return folder
-
-
 @pytest.fixture(scope="session")
 def client_folder():
     """The official client library, and client.mjs beside it."""
-    folder = installed("mcp-client", "package.json")
+    folder = nodejs.installed("mcp-client", HERE / "package.json")
     shutil.copy(HERE / "client.mjs", folder)
     return folder
 
@@ -53,7 +34,13 @@ def client_folder():
 @pytest.fixture(scope="session")
 def agents_folder():
     """Agent programs that can be told of a server without an account."""
-    return installed("mcp-agents", "agents.json", ["@anthropic-ai/claude-code"])
+    return nodejs.installed("mcp-agents", HERE / "agents.json", ["@anthropic-ai/claude-code"])
+
+
+@pytest.fixture(scope="session")
+def heavy_folder():
+    """More of them, half a gigabyte."""
+    return nodejs.installed("mcp-agents-heavy", HERE / "agents-heavy.json", ["opencode-ai"])
 
 
 @pytest.fixture

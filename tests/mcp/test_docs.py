@@ -3,15 +3,12 @@ import json
 import pathlib
 import re
 import subprocess
-import sys
 import tomllib
 
 import pytest
 
 from mcp_clients import Raw
-
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "docs")]
-from snippets import snippets  # noqa: E402
+from snippets import snippets
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 

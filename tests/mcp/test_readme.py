@@ -7,14 +7,11 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
 from mcp_clients import Official, text
-
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "docs")]
-from snippets import promised, snippets  # noqa: E402
+from snippets import promised, snippets
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 README = (TOP / "README.md").read_text()

