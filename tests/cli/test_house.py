@@ -298,7 +298,7 @@ def test_tree_of_the_architecture(tmp_path):
 
 
 def test_table_of_walls(tmp_path):
-    files = {"README.md": "| `process` | x | here |\n| `docker`, `podman` | x | planned |\n", "src/backend/process/x.c": "/* x */\n"}
+    files = {"README.md": "| `process` | x | here |\n| `docker`, `podman` | x | planned |\n", "src/backend/process/x.c": "struct backend process = {\n\t.name = \"process\",\n};\n"}
     passes(tmp_path, files, "docs")
     sees(tmp_path, {"README.md": "| `qemu` | x | here |\n"}, "docs", "README.md:1: docs: qemu is not here")
     sees(tmp_path, {"README.md": "| `process` | x | planned |\n"}, "docs", "README.md:1: docs: process is here")
