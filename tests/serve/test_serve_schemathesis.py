@@ -24,7 +24,15 @@ def program(build_folder):
     return folder / "bin" / "st"
 
 
-def test_what_the_document_says_holds(server, program, tmp_path):
+@pytest.fixture
+def no_forks(run_caisson):
+    """What `fork` made belongs to the user, and outlives the server."""
+    yield
+    for name in run_caisson("ps", "-q").stdout.split():
+        run_caisson("down", name)
+
+
+def test_what_the_document_says_holds(server, program, tmp_path, no_forks):
     server.open(name="work")
     base = f"http://127.0.0.1:{server.port}"
     phases, count, seconds = ("coverage,fuzzing", 50, 300) if HEAVY else ("fuzzing", 3, 12)
