@@ -172,18 +172,32 @@ struct place {
 	const char *host, *at;
 };
 
-/* Where a path inside lies; host NULL: in nothing that is lent. */
+/* The deeper of two covers the other; of two as deep, what is mounted last. */
+static void cover(struct place *place, const char *path, const char *host, const char *at)
+{
+	if (at && path_is_beneath(path, at) && (!place->at || strlen(at) >= strlen(place->at)))
+		*place = (struct place){ host, at };
+}
+
+/*
+ * Where a path inside lies, in the order in which walls mount; host NULL: in nothing that is lent.
+ * Without a view of its own a wall mounts nothing.
+ */
 static struct place find_place(const struct maker *maker, const char *path)
 {
 	const struct plan *plan = maker->plan;
 	const struct plan_workspace *workspace = &plan->workspace;
-	const struct place whole = { workspace->host,
-				     maker->backend->has_view ? workspace->at : workspace->host };
+	bool has_view = maker->backend->has_view;
+	struct place place = { NULL, NULL };
 
+	cover(&place, path, NULL, has_view ? "/tmp" : NULL);
+	cover(&place, path, NULL, has_view ? plan->scratch_at : NULL);
+	if (workspace->host)
+		cover(&place, path, workspace->host, has_view ? workspace->at : workspace->host);
 	for (size_t i = 0; i < plan->mount_count; i++)
-		if (path_is_beneath(path, plan->mounts[i].at))
-			return (struct place){ plan->mounts[i].host, plan->mounts[i].at };
-	return whole.host && path_is_beneath(path, whole.at) ? whole : (struct place){ NULL, NULL };
+		cover(&place, path, plan->mounts[i].host,
+		      has_view ? plan->mounts[i].at : plan->mounts[i].host);
+	return place;
 }
 
 static json_t *digest_json(struct maker *maker, int fd, uint64_t size)
@@ -212,7 +226,7 @@ static bool is_still_in(const struct maker *maker, const struct place *place, in
 	return path_is_beneath(real, place->host) &&
 	       snprintf(inside, sizeof inside, "%s/%s", place->at, path_tail(real, place->host)) <
 		       (int)sizeof inside &&
-	       find_place(maker, inside).host == place->host;
+	       find_place(maker, inside).at == place->at;
 }
 
 /*

@@ -304,6 +304,26 @@ def test_links_do_not_show_another_file(box):
     assert run.status == 0 and run.text == "run\nrun\nrun\nshown\n", run
 
 
+def test_of_nested_mounts_the_inner_one_is_read(box):
+    """A mount within a mount covers what lies there: the digest is of the file that runs."""
+    for name, text in (("outer/sub/x.sh", "echo covered\n"), ("outer/y.sh", "echo outer\n"), ("inner/x.sh", "echo inner\n")):
+        box.file(box.home / name, text)
+    (box.home / "outer" / "link.sh").symlink_to("sub/x.sh")
+    flags = [*box.policy(f"{NEEDS}workspace: {{path: {box.ws}}}\nmount_roots: [{box.home}]\n"), "-m", f"{box.home}/outer:/m", "-m", f"{box.home}/inner:/m/sub"]
+    argv = ("sh", "-c", "sh /m/sub/x.sh; sh /m/y.sh; sh /m/link.sh")
+    yes(box, re.search(r"approve ([0-9a-f]{8})", box.run(*argv, flags=flags).err)[1])
+    files = json.loads(next(folder(box).glob("*.yes")).read_text())["terms"]["files"]
+    assert {path: file.get("sha256", "unbound") for path, file in files.items()} == {
+        "/m/sub/x.sh": hashlib.sha256(b"echo inner\n").hexdigest(), "/m/y.sh": hashlib.sha256(b"echo outer\n").hexdigest(),
+        "/m/link.sh": "unbound"}
+    box.file(box.home / "inner/x.sh", "echo changed\n")
+    run = box.run(*argv, flags=flags)
+    assert run.status == 125 and "/m/sub/x.sh" in run.err, run
+    box.file(box.home / "inner/x.sh", "echo inner\n")
+    run = box.run(*argv, flags=flags)
+    assert run.status == 0 and run.text == "inner\nouter\ninner\n", run
+
+
 def answer_at_terminal(box, name, typed):
     """What `caisson approve` shows and asks at a terminal."""
     pid, fd = pty.fork()
