@@ -130,6 +130,7 @@ static int serve(struct young *young)
 		return r;
 	prctl(PR_SET_NAME, "caisson", 0, 0, 0);
 	setup.run.plan = young->plan;
+	setup.run.approval = NULL; /* good for one start, which was the origin's */
 	setup.run.sandbox = young->name;
 	setup.run.layer_from = young->layer;
 	setup.listen_fd = young->listener;
@@ -192,6 +193,17 @@ static int start(struct young *young, struct csn_error *err)
 	return r < 0 ? r : start_monitor(young, err);
 }
 
+/* One yes is one sandbox (tests/cli/test_approve.py), and a monitor has nobody to ask. */
+static int check_approval(const struct plan *plan, struct csn_error *err)
+{
+	if (!plan->needs_approval)
+		return 0;
+	return csn_fail(
+		err, -EPERM, "approval",
+		"ApprovalRequired: the yes to this sandbox was to one, and a fork is another: "
+		"caisson up asks for it");
+}
+
 static int make_fork(const struct worker *worker, const struct term *map,
 		     struct copy_forked *ret_forked, struct csn_error *err)
 {
@@ -206,10 +218,12 @@ static int make_fork(const struct worker *worker, const struct term *map,
 			       .lock = -1,
 			       .listener = -1,
 			       .told = -1 };
-	int r = cow_fd < 0 ? csn_fail(err, cow_fd, "fork", "cannot open the layer")
-			   : copy_fork(cow_fd, text_of(map, "tag"), run->started_wall_ms,
-				       ret_forked, err);
+	int r = check_approval(run->plan, err);
 
+	if (r == 0)
+		r = cow_fd < 0 ? csn_fail(err, cow_fd, "fork", "cannot open the layer")
+			       : copy_fork(cow_fd, text_of(map, "tag"), run->started_wall_ms,
+					   ret_forked, err);
 	if (r < 0)
 		return r;
 	snprintf(young.layer, sizeof young.layer, "%s/%s/cow/%s", run->setup->run_root,

@@ -419,6 +419,24 @@ def test_a_sandbox_that_stays(box, asked):
     assert '"event":"Approved"' in chain and name in chain
 
 
+def test_a_yes_to_one_sandbox_makes_no_second(box):
+    """A fork is a start of its own, and the yes of its origin was used."""
+    flags = [*box.policy(f"{NEEDS}workspace: {{path: {box.ws}, mode: cow}}\n")]
+    yes(box, re.search(r"caisson approve ([0-9a-f]{8})", box.cli("up", "appr-f1", *flags).err)[1])
+    try:
+        assert box.cli("up", "appr-f1", *flags).status == 0
+        run = box.cli("fork", "appr-f1", "appr-f2")
+        assert run.status != 0 and "ApprovalRequired" in run.err, run
+        assert box.cli("exec", "appr-f2", "--", "true").status != 0
+        assert box.cli("exec", "appr-f1", "--", "echo", "in").text == "in\n"
+    finally:
+        for name in ("appr-f1", "appr-f2"):
+            box.cli("down", name)
+    chains = [path.read_text() for path in box.runs.glob("2*/logs/events.jsonl")]
+    assert sum('"event":"Approved"' in chain for chain in chains) == 1 and len(chains) == 1
+    assert not [path for path in box.runs.glob("2*/cow/*") if "fork" in path.name]
+
+
 def test_what_is_prepared_ahead_cannot_be_approved(box, asked):
     done = box.cli("pool", "start", "--size", "1", "appr-pool", *asked.policy)
     assert done.status != 0 and "ApprovalRequired" in done.err, done
