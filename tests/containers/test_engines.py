@@ -239,3 +239,10 @@ def test_what_is_refused(engine):
     run = engine.sh("true", f"mounts: [{{host: {engine.box.ws}/a,b, at: /data}}]\n".replace("a,b,", "'a,b',").replace(
         f"{engine.box.ws}/'a,b'", f"'{engine.box.ws}/a,b'"))
     assert run.status == 125 and "comma" in run.err, run
+    hidden = os.fsencode(engine.box.ws) + b"/bad\xff"
+    os.mkdir(hidden)
+    with open(hidden + b"/.env", "w") as file:
+        file.write("the secret\n")
+    run = engine.sh("cat bad*/.env", "workspace: {mode: rw}\n")
+    assert run.status == 125 and "the secret" not in run.text and "bad\\xff" in run.err and "not UTF-8" in run.err, run
+    assert os.listdir(engine.box.ws) and len(os.listdir(hidden)) == 1, "nothing was made beside it"

@@ -181,3 +181,14 @@ def test_an_ordinary_user_is_told(boxes):
     box.uid = 54321
     run = box.run("true")
     assert run.status == 125 and "only root starts it here" in run.err and "process wall" in run.err, run
+
+
+def test_a_name_that_json_cannot_say(box):
+    """It is refused, by a name fit to print: a mount that is left out would show what it was to hide."""
+    folder = os.fsencode(box.ws) + b"/bad\xff"
+    os.mkdir(folder)
+    with open(folder + b"/.env", "w") as file:
+        file.write("the secret\n")
+    run = box.sh("cat bad*/.env")
+    assert run.status == 125 and "the secret" not in run.text and "bad\\xff/.env" in run.err, run
+    assert "Rename it" in run.err and not box.bundles(), run

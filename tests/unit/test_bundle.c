@@ -102,7 +102,7 @@ static json_t *config_of(bool is_held)
 				       .data_bytes = PLAN_UNLIMITED,
 				       .is_held = is_held };
 
-	return bundle_config(&bundle);
+	return bundle_config(&bundle, &err);
 }
 
 /* All but the list of syscalls, which has its own test. */
@@ -143,6 +143,28 @@ static void no_place(void)
 	CHECK(bundle_settle(&rootfs, &err) == -ENOENT);
 	CHECK(strstr(err.text, "there is no /workspace/missing inside"));
 	rootfs_done(&rootfs);
+	remove_workspace(fd);
+	close(fd);
+}
+
+/* JSON has no words for them, and a mount that is left out hides nothing. */
+static void no_words(void)
+{
+	static char long_name[5000];
+	int fd = make_workspace();
+
+	memset(long_name, 'n', sizeof long_name - 1);
+	CHECK(plan_init(&plan, TIER_ASSISTED) == 0);
+	for (int i = 0; i < 2; i++) {
+		err = (struct csn_error){ 0 };
+		fill(dup(fd));
+		add(ROOTFS_TREE, i == 0 ? "workspace/bad\xff" : long_name, dup(fd), true);
+		CHECK(!config_of(false));
+		CHECK(err.code == EINVAL && strstr(err.text, "use the process wall"));
+		CHECK(strstr(err.text, i == 0 ? "/workspace/bad\\xff" : "too long"));
+		rootfs_done(&rootfs);
+	}
+	plan_done(&plan);
 	remove_workspace(fd);
 	close(fd);
 }
@@ -188,6 +210,7 @@ static void syscalls(void)
 static const struct tap_test tests[] = {
 	{ "a bundle is what the plan says", golden },
 	{ "a mount without a place is refused", no_place },
+	{ "a path that JSON cannot say ends the start", no_words },
 	{ "the list for engines", syscalls },
 };
 

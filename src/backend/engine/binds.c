@@ -83,11 +83,16 @@ static int read_mounts(struct making *m)
 
 /* ---- binds ----------------------------------------------------------------------------------- */
 
-/* Both command lines take a mount as one line of comma-separated words. */
+/*
+ * Both command lines take a mount as one line of comma-separated words, and send it on as JSON, in
+ * which a byte that is not UTF-8 becomes another name: what was to be hidden there would be open.
+ */
 static bool can_say(const char *path)
 {
+	if (!str_is_utf8(path, strlen(path)))
+		return false;
 	for (const char *c = path; *c; c++)
-		if (*c == ',' || *c == '"' || (unsigned char)*c < ' ')
+		if (*c == ',' || *c == '"' || (unsigned char)*c < ' ' || *c == 0x7f)
 			return false;
 	return true;
 }
@@ -99,7 +104,8 @@ static int add(struct making *m, const char *source, const char *at, bool is_wri
 	if (!can_say(source) || !can_say(at))
 		return csn_fail(m->err, -EINVAL, STAGE,
 				"a container engine cannot be told of %s: its name has a comma, a "
-				"quote or a control character. Rename it, or take the process wall",
+				"quote, a control character or what is not UTF-8. Rename it, or "
+				"take the process wall",
 				can_say(source) ? at : source);
 	for (size_t i = 0; i < m->binds.count; i++) {
 		/* An engine takes one mount for each place: hidden goes before frozen, that before

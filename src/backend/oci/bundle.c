@@ -20,7 +20,7 @@
 #include "os/mounts.h"
 #include "os/sys.h"
 
-enum { PLACE_SIZE = 4096, CPU_PERIOD_US = 100000 };
+enum { PLACE_SIZE = 4096, SHOWN_SIZE = 256, CPU_PERIOD_US = 100000 };
 
 /* The runtime's own file systems. It fills /dev with the usual nodes itself. */
 static const struct {
@@ -46,12 +46,39 @@ static const char *const masked[] = {
 static const char *const read_only[] = { "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys",
 					 "/proc/sysrq-trigger" };
 
+/*
+ * What cannot be said must end the start. A mount that is left out shows what it was to hide, and
+ * JSON has no words for a path that is not UTF-8; so each of these answers NULL when anything was
+ * not added, and takes what it was given with it.
+ */
+static json_t *and_item(json_t *array, json_t *item)
+{
+	if (array && item && json_array_append(array, item) == 0) {
+		json_decref(item);
+		return array;
+	}
+	json_decref(item);
+	json_decref(array);
+	return NULL;
+}
+
+static json_t *and_key(json_t *object, const char *key, json_t *value)
+{
+	if (object && value && json_object_set(object, key, value) == 0) {
+		json_decref(value);
+		return object;
+	}
+	json_decref(value);
+	json_decref(object);
+	return NULL;
+}
+
 static json_t *texts(const char *const *list, size_t count)
 {
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < count; i++)
-		json_array_append_new(array, json_string(list[i]));
+		array = and_item(array, json_string(list[i]));
 	return array;
 }
 
@@ -62,42 +89,80 @@ static json_t *split(const char *text)
 
 	for (; *text; text += strcspn(text, ",")) {
 		text += *text == ',';
-		json_array_append_new(array, json_stringn(text, strcspn(text, ",")));
+		array = and_item(array, json_stringn(text, strcspn(text, ",")));
 	}
 	return array;
 }
 
 /* ---- mounts --------------------------------------------------------------------------------- */
 
-static void add_mount(json_t *list, const char *at, const char *type, const char *source,
-		      const char *options)
+/* The list so far; after the first fault, its sentence and nothing more. */
+struct mounts {
+	const struct bundle *bundle;
+	json_t *list; /* NULL: failed */
+	struct csn_error *err;
+};
+
+static void drop(struct mounts *mounts)
 {
-	json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:o}", "destination", at, "type",
-					      type, "source", source, "options", split(options)));
+	json_decref(mounts->list);
+	mounts->list = NULL;
 }
 
-static void add_tmpfs(json_t *list, const char *at, uint64_t bytes)
+static void refuse(struct mounts *mounts, const char *path, const char *why)
+{
+	char shown[SHOWN_SIZE];
+
+	str_escape(path, false, shown, sizeof shown);
+	csn_fail(mounts->err, -EINVAL, "mounts",
+		 "a runtime cannot be told of %s: its name is %s. Rename it, or use the process "
+		 "wall",
+		 shown, why);
+	drop(mounts);
+}
+
+static void add_mount(struct mounts *mounts, const char *at, const char *type, const char *source,
+		      const char *options)
+{
+	const char *const paths[] = { at, source };
+
+	for (size_t i = 0; mounts->list && i < ARRAY_SIZE(paths); i++)
+		if (!str_is_utf8(paths[i], strlen(paths[i])))
+			refuse(mounts, paths[i], "not UTF-8");
+	if (!mounts->list)
+		return;
+	mounts->list = and_item(mounts->list,
+				json_pack("{s:s, s:s, s:s, s:o}", "destination", at, "type", type,
+					  "source", source, "options", split(options)));
+}
+
+static void add_tmpfs(struct mounts *mounts, const char *at, uint64_t bytes)
 {
 	char options[160];
 
 	/* The folder of one who has no other: as behind the process wall. */
 	snprintf(options, sizeof options, "nosuid,nodev,mode=1777,size=%llu,nr_inodes=%llu",
 		 (unsigned long long)bytes, (unsigned long long)rootfs_inodes(bytes));
-	add_mount(list, at, "tmpfs", "tmpfs", options);
+	add_mount(mounts, at, "tmpfs", "tmpfs", options);
 }
 
-static void add_lent(json_t *list, const struct bundle *bundle, const struct rootfs_item *item,
-		     const char *at)
+static void add_lent(struct mounts *mounts, const struct rootfs_item *item, const char *at)
 {
+	const struct bundle *bundle = mounts->bundle;
 	char source[PLACE_SIZE];
+	int n;
 
 	if (item->kind == ROOTFS_COVER)
-		snprintf(source, sizeof source, "%s/root/run/caisson/hidden-%s", bundle->stage,
-			 item->is_file ? "file" : "folder");
+		n = snprintf(source, sizeof source, "%s/root/run/caisson/hidden-%s", bundle->stage,
+			     item->is_file ? "file" : "folder");
 	else
-		snprintf(source, sizeof source, "%s/lent/%zu", bundle->stage,
-			 (size_t)(item - bundle->rootfs->items));
-	add_mount(list, at, "bind", source,
+		n = snprintf(source, sizeof source, "%s/lent/%zu", bundle->stage,
+			     (size_t)(item - bundle->rootfs->items));
+	if (n < 0 || n >= (int)sizeof source) {
+		refuse(mounts, bundle->stage, "too long");
+		return;
+	}
+	add_mount(mounts, at, "bind", source,
 		  item->kind == ROOTFS_COVER || (item->attributes & MOUNT_ATTR_RDONLY)
 			  ? "rbind,ro,nosuid,nodev"
 			  : "rbind,rw,nosuid,nodev");
@@ -109,50 +174,63 @@ static bool is_runtimes(const char *at)
 	return path_is_beneath(at, "dev") || path_is_beneath(at, "proc");
 }
 
-static void add_item(json_t *list, const struct bundle *bundle, const struct rootfs_item *item)
+static void add_item(struct mounts *mounts, const struct rootfs_item *item)
 {
 	bool is_self = item->kind == ROOTFS_COVER || item->kind == ROOTFS_FREEZE ||
 		       item->kind == ROOTFS_PIN;
 	char at[PLACE_SIZE];
 
-	snprintf(at, sizeof at, "/%s", item->at);
+	if (snprintf(at, sizeof at, "/%s", item->at) >= (int)sizeof at) {
+		refuse(mounts, item->at, "too long");
+		return;
+	}
 	if (is_runtimes(item->at) || str_is(at, PLAN_LATE))
 		return;
 	if (item->kind == ROOTFS_SCRATCH)
-		add_tmpfs(list, at, bundle->rootfs->scratch_bytes);
+		add_tmpfs(mounts, at, mounts->bundle->rootfs->scratch_bytes);
 	else if (is_self ? item->is_ahead : rootfs_is_mount(item) && item->fd >= 0)
-		add_lent(list, bundle, item, at);
+		add_lent(mounts, item, at);
+}
+
+static void add_programs(struct mounts *mounts)
+{
+	const struct bundle *bundle = mounts->bundle;
+	char file[PLACE_SIZE], at[PLACE_SIZE];
+
+	for (size_t i = 0; i < (bundle->has_search ? 2 : 1); i++) {
+		snprintf(at, sizeof at, BUNDLE_AGENT "/%s", programs[i]);
+		if (snprintf(file, sizeof file, "%s/agent/%s", bundle->stage, programs[i]) >=
+		    (int)sizeof file)
+			refuse(mounts, bundle->stage, "too long");
+		else
+			add_mount(mounts, at, "bind", file, "rbind,ro,nosuid,nodev");
+	}
 }
 
 /* Scratch before what is lent in it, whatever the order of a root of our own. */
-static json_t *mounts_of(const struct bundle *bundle)
+static json_t *mounts_of(const struct bundle *bundle, struct csn_error *err)
 {
 	const struct rootfs *rootfs = bundle->rootfs;
-	json_t *list = json_array();
-	char file[PLACE_SIZE], at[PLACE_SIZE];
+	struct mounts mounts = { .bundle = bundle, .list = json_array(), .err = err };
 
 	for (size_t i = 0; i < ARRAY_SIZE(own_mounts); i++)
-		add_mount(list, own_mounts[i].at, own_mounts[i].type, own_mounts[i].type,
+		add_mount(&mounts, own_mounts[i].at, own_mounts[i].type, own_mounts[i].type,
 			  own_mounts[i].options);
-	add_tmpfs(list, "/dev/shm", rootfs->scratch_bytes);
+	add_tmpfs(&mounts, "/dev/shm", rootfs->scratch_bytes);
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < rootfs->count; i++)
 			if ((rootfs->items[i].kind == ROOTFS_SCRATCH) == (pass == 0))
-				add_item(list, bundle, &rootfs->items[i]);
-	for (size_t i = 0; i < (bundle->has_search ? 2 : 1); i++) {
-		snprintf(file, sizeof file, "%s/agent/%s", bundle->stage, programs[i]);
-		snprintf(at, sizeof at, BUNDLE_AGENT "/%s", programs[i]);
-		add_mount(list, at, "bind", file, "rbind,ro,nosuid,nodev");
-	}
-	return list;
+				add_item(&mounts, &rootfs->items[i]);
+	add_programs(&mounts);
+	return mounts.list;
 }
 
 /* ---- the process and its limits ------------------------------------------------------------- */
 
-static void add_rlimit(json_t *list, const char *type, uint64_t value)
+static json_t *and_rlimit(json_t *list, const char *type, uint64_t value)
 {
-	json_array_append_new(list, json_pack("{s:s, s:I, s:I}", "type", type, "hard",
-					      (json_int_t)value, "soft", (json_int_t)value));
+	return and_item(list, json_pack("{s:s, s:I, s:I}", "type", type, "hard", (json_int_t)value,
+					"soft", (json_int_t)value));
 }
 
 static json_t *process_of(const struct bundle *bundle)
@@ -164,11 +242,12 @@ static json_t *process_of(const struct bundle *bundle)
 	json_t *rlimits = json_array(), *capabilities = json_object();
 
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
-		json_object_set_new(capabilities, sets[i], json_array());
+		capabilities = and_key(capabilities, sets[i], json_array());
 	if (limits->processes != PLAN_UNLIMITED && !bundle->is_held)
-		add_rlimit(rlimits, "RLIMIT_NPROC", limits->processes + bundle->own_processes);
+		rlimits = and_rlimit(rlimits, "RLIMIT_NPROC",
+				     limits->processes + bundle->own_processes);
 	if (bundle->data_bytes != PLAN_UNLIMITED)
-		add_rlimit(rlimits, "RLIMIT_DATA", bundle->data_bytes);
+		rlimits = and_rlimit(rlimits, "RLIMIT_DATA", bundle->data_bytes);
 	return json_pack("{s:b, s:{s:i, s:i, s:i}, s:s, s:o, s:[], s:b, s:o, s:o}", "terminal", 0,
 			 "user", "uid", LAUNCH_UID, "gid", LAUNCH_GID, "umask", 022, "cwd", "/",
 			 "args", texts(args, ARRAY_SIZE(args)), "env", "noNewPrivileges", 1,
@@ -186,19 +265,19 @@ static json_t *resources_of(const struct bundle *bundle)
 	json_t *resources = json_pack("{s:[{s:b, s:s}]}", "devices", "allow", 0, "access", "rwm");
 
 	if (limits->mem_bytes != PLAN_UNLIMITED && !bundle->is_held)
-		json_object_set_new(resources, "memory",
+		resources = and_key(resources, "memory",
 				    json_pack("{s:I}", "limit", (json_int_t)limits->mem_bytes));
 	if (limits->processes != PLAN_UNLIMITED && !bundle->is_held)
-		json_object_set_new(
-			resources, "pids",
-			json_pack("{s:I}", "limit",
-				  (json_int_t)(limits->processes + bundle->own_processes)));
+		resources =
+			and_key(resources, "pids",
+				json_pack("{s:I}", "limit",
+					  (json_int_t)(limits->processes + bundle->own_processes)));
 	if (limits->cpu_milli != PLAN_UNLIMITED)
-		json_object_set_new(
-			resources, "cpu",
-			json_pack("{s:I, s:i}", "quota",
-				  (json_int_t)(limits->cpu_milli * CPU_PERIOD_US / 1000), "period",
-				  CPU_PERIOD_US));
+		resources =
+			and_key(resources, "cpu",
+				json_pack("{s:I, s:i}", "quota",
+					  (json_int_t)(limits->cpu_milli * CPU_PERIOD_US / 1000),
+					  "period", CPU_PERIOD_US));
 	return resources;
 }
 
@@ -216,26 +295,28 @@ static json_t *linux_of(const struct bundle *bundle)
 	json_t *section;
 
 	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++)
-		json_array_append_new(spaces, json_pack("{s:s}", "type", namespaces[i]));
+		spaces = and_item(spaces, json_pack("{s:s}", "type", namespaces[i]));
 	section = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "namespaces", spaces,
 			    "uidMappings", ids_of(bundle), "gidMappings", ids_of(bundle),
 			    "resources", resources_of(bundle), "maskedPaths",
 			    texts(masked, ARRAY_SIZE(masked)), "readonlyPaths",
 			    texts(read_only, ARRAY_SIZE(read_only)), "seccomp", seccomp_list());
 	if (section && bundle->cgroup)
-		json_object_set_new(section, "cgroupsPath", json_string(bundle->cgroup));
+		section = and_key(section, "cgroupsPath", json_string(bundle->cgroup));
 	return section;
 }
 
-json_t *bundle_config(const struct bundle *bundle)
+json_t *bundle_config(const struct bundle *bundle, struct csn_error *err)
 {
+	json_t *mounts = mounts_of(bundle, err);
 	char root[PLACE_SIZE];
 
-	snprintf(root, sizeof root, "%s/root", bundle->stage);
+	if (!mounts)
+		return NULL;
+	snprintf(root, sizeof root, "%s/root", bundle->stage); /* longer ones were mounted */
 	return json_pack("{s:s, s:s, s:{s:s, s:b}, s:o, s:o, s:o}", "ociVersion", "1.0.2",
 			 "hostname", "caisson", "root", "path", root, "readonly", 1, "process",
-			 process_of(bundle), "mounts", mounts_of(bundle), "linux",
-			 linux_of(bundle));
+			 process_of(bundle), "mounts", mounts, "linux", linux_of(bundle));
 }
 
 /* ---- looking -------------------------------------------------------------------------------- */

@@ -37,5 +37,6 @@ struct bundle {
  */
 int bundle_settle(struct rootfs *rootfs, struct csn_error *err);
 
-/* The configuration, a new object; NULL: out of memory. */
-json_t *bundle_config(const struct bundle *bundle);
+/* The configuration, a new object; NULL: a path has no place in JSON, which `err` names, or out of
+ * memory, without a sentence. */
+json_t *bundle_config(const struct bundle *bundle, struct csn_error *err);

@@ -265,10 +265,12 @@ static int write_bundle(struct start *start, const struct wall *wall, struct csn
 		.data_bytes = start->how->data_bytes,
 		.is_held = start->runtime->makes_group && has_groups(start->how),
 	};
-	json_t *config = bundle_config(&bundle);
+	json_t *config = bundle_config(&bundle, err);
 	char *text = config ? json_dumps(config, JSON_INDENT(1)) : NULL;
 	int r = text ? write_file(wall->skeleton, "config.json", text) : -ENOMEM;
 
+	if (!config && err->code != 0)
+		return -err->code;
 	if (r >= 0)
 		r = write_file(wall->skeleton, "runtime", start->runtime->name);
 	free(text);
