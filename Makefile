@@ -77,7 +77,7 @@ soak:
 	$(call build,build)
 	$(call script,bench/soak,the soak test)
 	$(Q)CSN_SOAK=1 CAISSON="$$(readlink -f "$(BUILD)")/caisson" $(PYTHON) -m pytest -q -s -p no:cacheprovider \
-		tests/faults/test_stay_kill.py tests/jobs/test_kill.py
+		tests/faults/test_stay_kill.py tests/jobs/test_job_kill.py
 
 # Says before it builds for a minute what meson would say in twenty lines of Python afterwards.
 define writable
