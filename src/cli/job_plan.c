@@ -306,6 +306,14 @@ static int narrow(struct plan *plan, const char *folder, bool has_view, struct c
 	return 0;
 }
 
+/* An engine started by root runs its commands as an id that nobody has, and maps no ids of mounts.
+ */
+static bool is_shut_out(const struct backend *backend)
+{
+	return geteuid() == 0 &&
+	       (str_is(backend->name, "docker") || str_is(backend->name, "podman"));
+}
+
 /* Which wall it will be is asked before anything is made. A worker may ask nobody only where what
  * it does stays behind a wall with a view of its own. */
 static int choose_mode(struct job_decision *decision, const struct execution *execution,
@@ -323,6 +331,12 @@ static int choose_mode(struct job_decision *decision, const struct execution *ex
 	r = backend_choose(&decision->plan, &backend, &report, err);
 	if (r < 0)
 		return r;
+	if (is_shut_out(backend))
+		return csn_fail(err, -ENOTSUP, "job",
+				"started by root, %s runs a worker as an id that cannot write the "
+				"job's folder: start it as an ordinary user, or take `--backend "
+				"process` or `--backend oci`",
+				backend->name);
 	decision->order.permission_mode = backend->has_view && execution->use_bypass == 1
 						  ? "bypassPermissions"
 						  : "acceptEdits";

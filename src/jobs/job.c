@@ -85,7 +85,8 @@ static void clear_way(int dir_fd)
 					     ".state.json.new" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		tree_remove(dir_fd, names[i]);
+		if (unlinkat(dir_fd, names[i], 0) < 0 && errno != ENOENT)
+			tree_remove(dir_fd, names[i]); /* a folder */
 }
 
 /* Closes the record with `result`. From here on the worker is gone. */

@@ -30,13 +30,13 @@ class Jobs:
         return subprocess.Popen(self.argv(*words), cwd=self.home, env=self.env | (env or {}),
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **more)
 
-    def started(self, name, text=None, data=None, flags=(), worker=None):
+    def started(self, name, text=None, data=None, flags=(), worker=None, backend="process"):
         """The words of `start` for a job whose worker is a shell text, or words."""
         folder = self.root / name
         folder.mkdir(mode=0o755, exist_ok=True)
         if text is not None:
             (folder / "worker.sh").write_text(text)
-        return ["start", "--run-id", name, "--data", data or self.data, "--backend", "process", *flags, "--",
+        return ["start", "--run-id", name, "--data", data or self.data, "--backend", backend, *flags, "--",
                 *(worker or ["sh", "/workspace/run/worker.sh"])]
 
     def start(self, name, text=None, **more):

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -87,9 +88,12 @@ def test_looked_at_again(jobs):
     jobs.verify("one")
 
 
-def test_the_account_stays_out_of_reach(jobs):
+@pytest.mark.parametrize("backend", ("process", "oci"))
+def test_the_account_stays_out_of_reach(jobs, backend):
     """While it is written, too: a file that were replaced would lose its mount inside."""
-    jobs.start("one", r"""
+    if backend == "oci" and not any(map(shutil.which, ("runc", "crun"))):
+        pytest.fail("runc: not installed (tools/setup ci)")
+    jobs.start("one", backend=backend, text=r"""
 attack() {
     for name in state.json manifest.json result.json logs/events.jsonl logs/iterations.jsonl; do
         echo forged 2>/dev/null >$name && echo "WRITTEN $name"
@@ -166,6 +170,19 @@ def test_no_engine_no_job(jobs):
                     env={"DOCKER_HOST": "unix:///nowhere/docker.sock"})
     assert done.returncode == 125 and "docker: " in done.stderr and "--backend process" in done.stderr
     assert not (jobs.root / "one").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root: it is root who is refused")
+def test_roots_engine_cannot_write(jobs):
+    """Before anything is made; where there is no engine at all, for that reason."""
+    for engine in ("docker", "podman"):
+        assert engine in refused_engine(jobs, engine)
+
+
+def refused_engine(jobs, engine):
+    done = jobs.cli("start", "--run-id", "one", "--data", jobs.data, "--container-runtime", engine, "--", "true")
+    assert done.returncode == 125 and not (jobs.root / "one").exists()
+    return done.stderr
 
 
 def test_the_engines_network_is_the_policys(jobs):
