@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "monitor/env.h"
 #include "monitor/toolchain.h"
 #include "os/sys.h"
 #include "policy/policy.h"
@@ -142,27 +143,36 @@ static json_t *mounts_json(const struct plan *plan)
 	return array;
 }
 
-static void add_variable(const struct maker *maker, json_t *env, const char *item)
+/* Under its whole name. False where it is no text, or memory is short. */
+static bool add_variable(const struct maker *maker, json_t *env, const char *item)
 {
 	size_t n = strcspn(item, "=");
-	char name[256];
+	_cleanup_buf_ struct buf name;
 
-	snprintf(name, sizeof name, "%.*s", (int)n, item);
-	json_object_set_new(env, name, keyed_json(maker, item, strlen(item)));
+	buf_init(&name, n + 1);
+	return buf_add(&name, item, n) == 0 &&
+	       json_object_set_new(env, buf_text(&name), keyed_json(maker, item, strlen(item))) ==
+		       0;
 }
 
-/* What the plan passes and the caller has, and what it sets. */
+/* What the plan passes and the caller has, as env_make() takes it, and what it sets. */
 static json_t *env_json(const struct maker *maker)
 {
+	const char *const *caller = maker->setup->caller_env;
 	json_t *env = json_object();
+	bool is_whole = env;
 
-	for (const char *const *name = maker->plan->env_pass; name && *name; name++)
-		for (const char *const *item = maker->setup->caller_env; item && *item; item++)
-			if (str_starts(*item, *name) && (*item)[strlen(*name)] == '=')
-				add_variable(maker, env, *item);
-	for (const char **item = maker->plan->env_set; item && *item; item++)
-		add_variable(maker, env, *item);
-	return env;
+	for (const char *const *name = maker->plan->env_pass; is_whole && name && *name; name++) {
+		const char *item = env_find(caller, *name);
+
+		is_whole = !item || add_variable(maker, env, item);
+	}
+	for (const char **item = maker->plan->env_set; is_whole && item && *item; item++)
+		is_whole = add_variable(maker, env, *item);
+	if (is_whole)
+		return env;
+	json_decref(env);
+	return NULL; /* no terms without it */
 }
 
 /* ---- files that the command names ------------------------------------------------------------ */

@@ -65,7 +65,7 @@ static bool put(struct env *env, const char *item)
 	return true;
 }
 
-static const char *find(const char *const *caller, const char *name)
+const char *env_find(const char *const *caller, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -89,7 +89,7 @@ static bool put_places(struct env *env, const struct env_facts *facts)
 		is_good = item && put(env, item);
 	}
 	for (size_t i = 0; facts->is_local && is_good && i < ARRAY_SIZE(of_caller); i++) {
-		const char *item = find(facts->caller, of_caller[i]);
+		const char *item = env_find(facts->caller, of_caller[i]);
 
 		is_good = !item || put(env, item);
 	}
@@ -153,7 +153,7 @@ static bool put_passed(struct env *env, const struct plan *plan, const struct en
 	size_t n = 0;
 
 	for (const char **name = plan->env_pass; name && *name && n + 1 < ENV_MAX; name++) {
-		const char *item = find(facts->caller, *name);
+		const char *item = env_find(facts->caller, *name);
 
 		if (!item)
 			continue;
@@ -181,7 +181,7 @@ static bool put_own(struct env *env, const struct plan *plan, const struct env_f
 {
 	bool is_good = true;
 
-	if (facts->has_tty && !find((const char *const *)env->items, "TERM"))
+	if (facts->has_tty && !env_find((const char *const *)env->items, "TERM"))
 		is_good = put(env, "TERM=xterm-256color");
 	if (is_good && plan->git_identity)
 		is_good = put_identity(env, facts);

@@ -28,3 +28,7 @@ struct env_facts {
  */
 char **env_make(const struct plan *plan, const struct env_facts *facts, struct arena *arena,
 		const char *const **ret_passed);
+
+/* The caller's entry of that name: of several the first, which is the one that is passed on. NULL:
+ * none. Points into `caller`, which may be NULL. */
+const char *env_find(const char *const *caller, const char *name);

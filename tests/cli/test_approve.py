@@ -125,6 +125,28 @@ def test_values_of_variables_are_nowhere(box, asked):
     assert "TZ" in listed and isinstance(listed, list)
 
 
+def start_with_variables(box, items, *argv):
+    """A caller whose environment no shell would make: the same name twice."""
+    code = ("import ctypes, os, sys\n"
+            "count, *words = [os.fsencode(word) for word in sys.argv[1:]]\n"
+            "texts = lambda list: (ctypes.c_char_p * (len(list) + 1))(*list, None)\n"
+            "n = int(count)\n"
+            "ctypes.CDLL(None).execve(words[n], texts(words[n:]), texts(words[:n]))\n")
+    items = [*(f"{name}={value}" for name, value in box.env.items()), *items]
+    return subprocess.run(["/usr/bin/python3", "-c", code, str(len(items)), *items, box.caisson, "run", *argv], cwd=box.ws, text=True,
+                          capture_output=True, timeout=60, **box.as_owner())
+
+
+def test_of_a_variable_given_twice_the_one_that_counts(box):
+    """The first of two entries reaches the command, so that is the one which is bound."""
+    argv = [*map(str, box.policy(f"{NEEDS}workspace: {{path: {box.ws}}}\nenv: {{pass: [TWICE]}}\n")), "--", "sh", "-c", "echo $TWICE"]
+    yes(box, re.search(r"approve ([0-9a-f]{8})", start_with_variables(box, ["TWICE=good", "TWICE=last"], *argv).stderr)[1])
+    run = start_with_variables(box, ["TWICE=evil", "TWICE=last"], *argv)
+    assert run.returncode == 125 and "env.TWICE" in run.stderr, run
+    run = start_with_variables(box, ["TWICE=good", "TWICE=other"], *argv)
+    assert run.returncode == 0 and run.stdout == "good\n", run
+
+
 def test_it_expires(box, asked):
     """An approval expires: by default after 15 minutes, at most after a day."""
     yes(box, asked("touch", "here"), "--for", "1s")
