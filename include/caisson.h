@@ -15,11 +15,11 @@
  * (`_ms`) or microseconds (`_us`), sizes bytes, signals their Linux numbers.
  *
  * Threads. Any number of threads may use one handle at once; a call occupies its own thread only.
- * There is no hidden thread (but csn_wall's): whoever waits reads for all. Callbacks run in the
- * thread that made the call, hold no lock, may use the handle, must not throw or longjmp out, and
- * while one works only its own call stands still. No call is a cancellation point. A handle belongs
- * to the process that opened it: after a fork the child may only csn_close() it, which leaves the
- * sandbox alone.
+ * No thread is hidden but csn_wall's and csn_gate's: whoever waits reads for all. Callbacks run in
+ * the thread that made the call, hold no lock, may use the handle, must not throw or longjmp out,
+ * and while one works only its own call stands still. No call is a cancellation point. A handle
+ * belongs to the process that opened it: after a fork the child may only csn_close() it, which
+ * leaves the sandbox alone.
  */
 #pragma once
 
@@ -124,6 +124,7 @@ CSN_API void csn_free(const void *result);
 
 typedef struct csn_sandbox csn_sandbox;
 typedef struct csn_wall csn_wall;
+typedef struct csn_gate csn_gate;
 
 /*
  * What a sandbox is made from: the flags of `caisson run`, as texts in the same form. Nothing is
@@ -148,12 +149,12 @@ typedef struct csn_options {
 	bool no_record;            /* --no-record */
 	uint32_t start_timeout_ms; /* for the wall to stand; 0: a minute */
 	uint32_t call_timeout_ms;  /* for each call that has none of its own; 0: none */
-	const char *pool;     /* `caisson pool start`'s name: a prepared sandbox of that pool is
-			       * taken if it has one that fits; else one is made as without */
-	const csn_wall *wall; /* a wall of your own, at the end of this header; copied */
-	const char *within;   /* --within FILE: a policy file that the sandbox may not be wider
-			       * than, for who hands on what others ask for; a pool is not asked */
-	const void *reserved[5];
+	const char *pool;      /* `caisson pool start`'s name: one that it prepared, if one fits */
+	const csn_wall *wall;  /* a wall of your own, at the end of this header; copied */
+	const char *within;    /* --within FILE: no wider than this policy file; no pool is asked */
+	const csn_gate *gates; /* `gate_count` of them: caisson_gates.h; copied; no pool is asked */
+	size_t gate_count;
+	const void *reserved[3];
 } csn_options;
 
 /*
@@ -739,7 +740,6 @@ CSN_API int csn_fork(csn_sandbox *sandbox, const csn_fork_request *request, csn_
  * CSN_EIO.
  */
 typedef struct csn_answer csn_answer;
-
 struct csn_wall {
 	const char *const *enforces; /* "fs-write", "net-none"; ends with NULL; NULL: nothing */
 	const char *const *observes; /* "FilesystemWriteViolation", the same */
@@ -760,8 +760,7 @@ struct csn_wall {
 };
 
 /* All of these are for the thread that runs the function, until it returns. */
-
-/* Answers that it could not be done; a function may end with it. Returns -code. */
+/* Answers that it could not be done. Returns -code. */
 CSN_API int csn_answer_fail(csn_answer *answer, int code, const char *sentence);
 
 /* The content of read, from `offset` (CSN_STDOUT), or output of exec; any number of times, of any
@@ -798,3 +797,4 @@ CSN_API int csn_answer_violation(csn_answer *answer, const csn_violation *violat
 #ifdef __cplusplus
 }
 #endif
+#include "caisson_gates.h"

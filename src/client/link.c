@@ -68,6 +68,12 @@ void link_done(struct csn_sandbox *link)
 		pthread_mutex_destroy(&link->lock);
 }
 
+static void wake_gates(struct csn_sandbox *link)
+{
+	if (link->gates)
+		pthread_cond_signal(&link->gates->wake);
+}
+
 void link_lose(struct csn_sandbox *link, const char *format, ...)
 {
 	char text[sizeof link->lost.text];
@@ -84,6 +90,7 @@ void link_lose(struct csn_sandbox *link, const char *format, ...)
 	shutdown(link->fd, SHUT_RDWR); /* a monitor without a caller ends its sandbox */
 	for (struct call *call = link->calls; call; call = call->next)
 		call_wake(call);
+	wake_gates(link);
 	link_poke(link);
 }
 
@@ -105,6 +112,7 @@ void link_hand_over(struct csn_sandbox *link)
 			return;
 		}
 	}
+	wake_gates(link);
 }
 
 /* What was said on stderr, as one line, to a text of at least 2 bytes; "" if nothing. */
@@ -316,7 +324,9 @@ static int dispatch(struct csn_sandbox *link, int index, const struct term *item
 		return on_bye(link, items);
 	if (link->is_ready && index == FRAME_FACT)
 		return on_fact(link, items, arena, why);
-	if (link->is_ready)
+	if (index == FRAME_GATE_CALL)
+		r = link->is_ready && link->gates ? link->gates->take(link, items) : -EBADMSG;
+	else if (link->is_ready)
 		r = call_take(link, index, items, arena);
 	if (r < 0)
 		csn_fail(why, r, "wire", "%s came %s", frame_messages[index].name,

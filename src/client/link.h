@@ -5,9 +5,10 @@
  *        ▲ wake                    │               nobody reading reads for all, without the lock
  *        └── each call's queue ◄── in              while it sleeps
  *
- * There is no thread of ours. The one that reads puts what came into the calls' queues, gives up
- * reading as soon as there is something for its own call, and wakes another that waits. So a
- * callback that takes long stops its own call only: what comes for it is bounded by its window.
+ * There is no thread of ours, but for gates. The one that reads puts what came into the calls'
+ * queues, gives up reading as soon as there is something for its own call, and wakes another that
+ * waits. So a callback that takes long stops its own call only: what comes for it is bounded by its
+ * window.
  *
  * All that arrives is hostile. A frame that is too long, malformed, out of turn or beyond a window
  * breaks the link for good: every call then ends with CSN_LOST and the reason.
@@ -32,7 +33,15 @@ enum {
 };
 
 struct call;
+struct csn_sandbox;
 struct wall;
+
+/* Who answers `gate_call`, as the link knows him; only of csn_open(). */
+struct link_gates {
+	pthread_cond_t wake; /* of his thread: nobody reads, there is a call, or it is over */
+	int (*take)(struct csn_sandbox *link, const struct term *items); /* lock held; 0, -errno */
+	void (*end)(struct csn_sandbox *link); /* waits for his thread, and frees him */
+};
 
 /* What csn_sandbox is. */
 struct csn_sandbox {
@@ -57,6 +66,7 @@ struct csn_sandbox {
 	pid_t monitor;                       /* ours to end, or 0 */
 	int monitor_fd;                      /* a pidfd, or -1 */
 	int said_fd;                         /* what it writes on stderr, or -1 */
+	struct link_gates *gates;            /* functions of the host's, or NULL */
 	struct wall *wall;                   /* the host's own, or NULL */
 	void (*end_wall)(struct wall *wall); /* wall_end(), which the command does not have */
 };

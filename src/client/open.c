@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/place.h"
 #include "client/call.h"
+#include "client/gates.h"
 #include "client/starter.h"
 #include "client/wall.h"
 
@@ -66,21 +67,29 @@ CSN_API csn_sandbox *csn_adopt(int fd, csn_error *err)
 	return NULL;
 }
 
-/* With the host's own wall, which serves before anybody asks. */
+/* With the host's own wall, which serves before anybody asks, and his gates. */
 static csn_sandbox *start(const csn_options *options, struct spawned *spawned, csn_error *err)
 {
 	_cleanup_fd_ int theirs = -1;
 	struct wall *wall = NULL;
+	struct gates *gates;
 	csn_sandbox *link = NULL;
 
-	if (options->wall && wall_start(options->wall, &wall, &theirs, err) < 0)
+	if (gates_new(options, &gates, err) < 0)
 		return NULL;
-	if (starter_spawn(options, theirs, spawned, err) == 0)
+	if (options->wall && wall_start(options->wall, &wall, &theirs, err) < 0) {
+		gates_free(gates);
+		return NULL;
+	}
+	if (starter_spawn(options, &(struct lent_host){ theirs, gates_words(gates) }, spawned,
+			  err) == 0)
 		link = make_handle(spawned->fd, err);
 	if (!link) {
 		wall_end(wall);
+		gates_free(gates);
 		return NULL;
 	}
+	gates_lend(gates, link);
 	link->wall = wall;
 	link->end_wall = wall_end;
 	return link;
@@ -106,7 +115,8 @@ CSN_API csn_sandbox *csn_open(const csn_options *options, csn_error *err)
 	link->said_fd = spawned.said_fd;
 	link->timeout_ms = options->call_timeout_ms;
 	wait_ms = options->start_timeout_ms ? options->start_timeout_ms : START_MS;
-	if (wait_ready(link, wait_ms < INT_MAX ? (int)wait_ms : INT_MAX, err) == 0)
+	if (wait_ready(link, wait_ms < INT_MAX ? (int)wait_ms : INT_MAX, err) == 0 &&
+	    gates_start(link, err) == 0)
 		return link;
 	csn_close(link);
 	return NULL;
@@ -278,15 +288,22 @@ CSN_API int csn_input_ready(csn_sandbox *sandbox, uint64_t id, csn_error *err)
 
 /* ---- closing -------------------------------------------------------------------------------- */
 
-/* Asks for the end, and reads until it comes: nothing is left then. */
-static void stop(struct csn_sandbox *link)
+static void ask_stop(struct csn_sandbox *link)
 {
-	uint64_t end_ms = clock_now_ms() + STOP_MS, now_ms;
 	struct emit emit;
 
 	pthread_mutex_lock(&link->lock);
 	emit = link_frame(link, "stop", 1, -1);
 	link_send(link, &emit);
+	pthread_mutex_unlock(&link->lock);
+}
+
+/* Reads until the end comes: nothing is left then. */
+static void wait_stopped(struct csn_sandbox *link)
+{
+	uint64_t end_ms = clock_now_ms() + STOP_MS, now_ms;
+
+	pthread_mutex_lock(&link->lock);
 	while (!link->is_lost && (now_ms = clock_now_ms()) < end_ms)
 		link_pump(link, (int)(end_ms - now_ms));
 	pthread_mutex_unlock(&link->lock);
@@ -312,7 +329,11 @@ CSN_API void csn_close(csn_sandbox *sandbox)
 		return;
 	if (getpid() == sandbox->owner && sandbox->is_ours) {
 		if (sandbox->is_ready)
-			stop(sandbox);
+			ask_stop(sandbox);
+		if (sandbox->gates) /* a function that waits for a call hears of the end */
+			sandbox->gates->end(sandbox);
+		if (sandbox->is_ready)
+			wait_stopped(sandbox);
 		sandbox->fd = fd_close(sandbox->fd);
 	}
 	if (getpid() == sandbox->owner && sandbox->monitor > 0) {

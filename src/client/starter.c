@@ -194,7 +194,7 @@ static int take_prepared(const csn_options *options, int *ret_fd, csn_error *err
 	struct csn_error why = { 0 };
 	int r;
 
-	if (!options->pool || options->within)
+	if (!options->pool || options->within || options->gate_count > 0)
 		return 0;
 	if (options->wall)
 		return code_fail(err, CSN_INVALID, "open",
@@ -206,8 +206,8 @@ static int take_prepared(const csn_options *options, int *ret_fd, csn_error *err
 	return r < 0 ? code_pass(err, code_of_name(error_name(&why)), &why) : r;
 }
 
-int starter_spawn(const csn_options *options, int wall_fd, struct spawned *ret_spawned,
-		  csn_error *err)
+int starter_spawn(const csn_options *options, const struct lent_host *host,
+		  struct spawned *ret_spawned, csn_error *err)
 {
 	char path[PATH_MAX];
 	struct words words = { .at = { find_caisson(options, path), "monitor", "--fd", "3" },
@@ -222,6 +222,7 @@ int starter_spawn(const csn_options *options, int wall_fd, struct spawned *ret_s
 	}
 	add_options(&words, options);
 	add_wall(&words, options->wall);
+	add_values(&words, "--gate", host->gates);
 	if (words.count > WORDS_MAX)
 		return code_fail(err, CSN_E2BIG, "open", "there are too many options: %zu words",
 				 words.count);
@@ -230,9 +231,9 @@ int starter_spawn(const csn_options *options, int wall_fd, struct spawned *ret_s
 	ours = pair[0];
 	theirs = above(pair[1]);
 	said = above(make_said());
-	if (wall_fd >= 0)
-		wall = fcntl(wall_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-	if (theirs < 0 || said < 0 || (wall_fd >= 0 && wall < 0))
+	if (host->wall_fd >= 0)
+		wall = fcntl(host->wall_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+	if (theirs < 0 || said < 0 || (host->wall_fd >= 0 && wall < 0))
 		return code_fail(err, CSN_EMFILE, "open",
 				 "there is no descriptor or memory to start a monitor with");
 	lent = (struct lent){ theirs, said, wall };

@@ -19,7 +19,12 @@ struct spawned {
 	pid_t pid;   /* 0: a pool's, which waits for it */
 };
 
-/* Takes one from a pool, or starts `caisson monitor --fd 3 FLAGS`, with the other end of the stream
- * to the caller's own wall (-1: none), which stays the caller's to close. 0 or -code. */
-int starter_spawn(const csn_options *options, int wall_fd, struct spawned *ret_spawned,
-		  csn_error *err);
+/* What of the host's goes along; borrowed. */
+struct lent_host {
+	int wall_fd;              /* the other end of the stream to a wall of his own; -1: none */
+	const char *const *gates; /* as --gate takes them, ends with NULL; NULL: none */
+};
+
+/* Takes one from a pool, or starts `caisson monitor --fd 3 FLAGS`. 0 or -code. */
+int starter_spawn(const csn_options *options, const struct lent_host *host,
+		  struct spawned *ret_spawned, csn_error *err);

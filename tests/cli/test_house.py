@@ -154,7 +154,7 @@ def test_rooms(tmp_path, path, include, finding):
 def test_rooms_that_are_fine(tmp_path):
     passes(tmp_path, {"src/policy/x.c": '/* "os/x.h" */\n#include "policy/y.h"\n#include "plan/plan.h"\n#include <yaml.h>\n',
                       "src/cli/y.c": '/* y */\n#include "monitor/monitor.h"\n#include <unistd.h>\n',
-                      "include/caisson.h": "#include <stdint.h>\n"}, "rooms")
+                      "include/caisson.h": "#include <stdint.h>\n#include \"caisson_gates.h\"\n"}, "rooms")
 
 
 def test_rooms_of_the_architecture(tmp_path):

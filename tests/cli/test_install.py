@@ -13,6 +13,7 @@ LIB = os.path.join("lib", sysconfig.get_config_var("MULTIARCH") or "")  # as mes
 FILES = {
     "bin/caisson": 0o755,
     "include/caisson.h": 0o644,
+    "include/caisson_gates.h": 0o644,
     f"{LIB}/libcaisson.a": 0o644,
     f"{LIB}/libcaisson.so": 0o755,
     f"{LIB}/libcaisson.so.0": 0o755,

@@ -67,6 +67,9 @@ PROGRAMS = {
     "terminal": (1, ON_SIGNAL, OPEN + BLOCKED, EXEC + CLOSE, "stty size; exit 5\n", ["signal 10", "24 80", "exited, status 5"]),
     "cancel": (2, "", OPEN + 'csn_exec_request request = { .command = "sleep 60" };\n',
                "puts(csn_code_name(csn_exec(sandbox, &request, &result, &err)));\n" + CLOSE, "", ["cancelled"]),
+    "gate": (1, "", "csn_error err;\ncsn_exec_result *result;\n", "if (!sandbox)\n\treturn puts(err.text), 1;\n" + EXEC
+             + 'printf("%s%s", result->output.data, result->errors.data);\n' + CLOSE,
+             "", ["exited, status 1", "seven\n", "there is one ticket, 7"]),
     "wall": (1, "", "csn_error err;\n", USE_WALL + CLOSE, "",
              ["hello", "enoent: there is one file, named greeting", "timeout, status "]),
 }

@@ -44,6 +44,7 @@ LIBRARIES = {
 # Decisions ask neither the machine nor the clock, so that a test can show every one of them.
 PURE = {"plan", "policy"}
 IMPURE = re.compile(r"^(sys/|linux/|fcntl\.h|unistd\.h|time\.h|dirent\.h|pwd\.h|base/(fd|clock|loop)\.h)")
+HEADERS = ("caisson.h", "caisson_gates.h")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 
 
@@ -75,7 +76,7 @@ def ours(root, path, line, room, match, say):
     if not quoted:
         return
     other = name.split("/")[0]
-    if name == "caisson.h" and room in ("client", "cli", "serve"):
+    if name in HEADERS and room in ("client", "cli", "serve"):
         return
     if "/" not in name or ".." in name:
         say(path, line, f'"{name}": write it from src/, "{room}/{os.path.basename(name)}"')
@@ -88,7 +89,7 @@ def ours(root, path, line, room, match, say):
 
 def public(path, line, name, say):
     """A caller may compile the public header as C11 or C++ on any system."""
-    if name not in ("stddef.h", "stdint.h", "stdbool.h", "sys/types.h"):
+    if name not in (*HEADERS, "stddef.h", "stdint.h", "stdbool.h", "sys/types.h"):
         say(path, line, f"{name} in a public header: only stddef, stdint, stdbool and sys/types")
 
 
