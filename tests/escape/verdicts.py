@@ -103,7 +103,7 @@ VERDICTS = {
     "forged_denial": row(denied(ends="exited")),
     "forged_frames": row(denied(WRITE)),
     "fork_bomb": row(limited(PROCESSES), limited(may=(PROCESSES,)),
-                     process_user=limited(),
+                     process_user=limited(may=(PROCESSES,)),
                      landlock_user=allowed(UNCOUNTED, may=(PROCESSES,))),
     "fork_chain": row(denied(may=(PROCESSES,))),
     "groups": row(denied(), process_user=allowed(GROUPS), landlock_user=allowed(GROUPS)),

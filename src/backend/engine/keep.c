@@ -187,10 +187,22 @@ bool keep_is_alive(const char *id)
 	return folder >= 0 && is_held(folder, name);
 }
 
+int keep_find(char *ret_path, size_t size)
+{
+	char place[PATH_MAX];
+	struct stat st;
+	int r = place_path(place, sizeof place);
+
+	if (r < 0)
+		return r;
+	if ((size_t)snprintf(ret_path, size, "%s/engines", place) >= size)
+		return -ENAMETOOLONG;
+	return lstat(ret_path, &st) < 0 ? -errno : 0;
+}
+
 int keep_prepare(char *ret_path, size_t size, struct csn_error *err)
 {
 	_cleanup_fd_ int folder = open_folder(err);
-	char place[PATH_MAX];
 	struct stat st;
 	int r;
 
@@ -202,9 +214,7 @@ int keep_prepare(char *ret_path, size_t size, struct csn_error *err)
 	if (r >= 0 && mkdirat(folder, "hidden-folder", 0) < 0 && errno != EEXIST)
 		r = -errno;
 	if (r >= 0)
-		r = place_path(place, sizeof place);
-	if (r >= 0 && (size_t)snprintf(ret_path, size, "%s/engines", place) >= size)
-		r = -ENAMETOOLONG;
+		r = keep_find(ret_path, size);
 	return r < 0 ? csn_fail(err, r, "engine", "cannot fill the engines' folder: %s",
 				strerror(-r))
 		     : 0;

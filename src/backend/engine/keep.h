@@ -38,3 +38,6 @@ bool keep_is_alive(const char *id);
 
 /* The folder's path, everything in it made. 0 or -errno with a sentence. */
 int keep_prepare(char *ret_path, size_t size, struct csn_error *err);
+
+/* The folder's path; without it no engine ran anything for us: -ENOENT. 0 or -errno. */
+int keep_find(char *ret_path, size_t size);

@@ -75,9 +75,8 @@ void engine_sweep(const struct removed *removed)
 	static const struct engine *const engines[] = { &engine_podman, &engine_docker };
 	char keep[PATH_MAX], cause[256], fix[256];
 	struct engine_facts facts;
-	struct csn_error err;
 
-	if (keep_prepare(keep, sizeof keep, &err) < 0)
+	if (keep_find(keep, sizeof keep) < 0)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(engines); i++)
 		if (engine_facts(engines[i], false, &facts, cause, fix) >= 0)
