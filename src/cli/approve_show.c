@@ -153,6 +153,10 @@ static void print_lent(const char *label, const json_t *lent)
 		buf_add_text(&buf, "; hidden: ");
 		add_list(&buf, json_object_get(lent, "hide"), ", ", false);
 	}
+	if (json_array_size(json_object_get(lent, "protect"))) {
+		buf_add_text(&buf, "; protected: ");
+		add_list(&buf, json_object_get(lent, "protect"), ", ", false);
+	}
 	tell(label, buf_text(&buf) ? buf_text(&buf) : "");
 }
 
@@ -175,10 +179,15 @@ static void print_limits(const json_t *terms)
 		const char *key, *name;
 		enum { IN_MS, IN_BYTES, IN_MILLI, IN_ONES } unit;
 	} rows[] = {
-		{ "command_ms", "command", IN_MS },     { "budget_ms", "budget", IN_MS },
-		{ "idle_ms", "idle", IN_MS },           { "cpu_milli", "cpus", IN_MILLI },
-		{ "mem_bytes", "memory", IN_BYTES },    { "processes", "processes", IN_ONES },
-		{ "output_bytes", "output", IN_BYTES }, { "scratch_bytes", "scratch", IN_BYTES },
+		{ "command_ms", "command", IN_MS },
+		{ "budget_ms", "budget", IN_MS },
+		{ "idle_ms", "idle", IN_MS },
+		{ "cpu_milli", "cpus", IN_MILLI },
+		{ "mem_bytes", "memory", IN_BYTES },
+		{ "processes", "processes", IN_ONES },
+		{ "output_bytes", "output", IN_BYTES },
+		{ "scratch_bytes", "scratch", IN_BYTES },
+		{ "open_files", "open files", IN_ONES },
 	};
 	const json_t *limits = json_object_get(terms, "limits");
 	char line[512] = "", text[32];
@@ -247,12 +256,12 @@ static void print_input(const json_t *terms)
 	tell("input", line);
 }
 
-static void print_files(const json_t *terms)
+static void print_files(const char *label, const json_t *files)
 {
 	const char *path;
 	json_t *file;
 
-	json_object_foreach(json_object_get(terms, "files"), path, file) {
+	json_object_foreach((json_t *)files, path, file) {
 		_cleanup_buf_ struct buf buf;
 		const char *why = text_of(file, "unbound");
 
@@ -263,7 +272,28 @@ static void print_files(const json_t *terms)
 			buf_printf(&buf, "%s: %" JSON_INTEGER_FORMAT " bytes, sha256 %s", path,
 				   json_integer_value(json_object_get(file, "size")),
 				   text_of(file, "sha256"));
-		tell("file", buf_text(&buf) ? buf_text(&buf) : "");
+		tell(label, buf_text(&buf) ? buf_text(&buf) : "");
+	}
+}
+
+/* What the code may ask the host for, and what runs there then. */
+static void print_gates(const json_t *terms)
+{
+	const char *name;
+	json_t *gate;
+
+	json_object_foreach(json_object_get(terms, "gates"), name, gate) {
+		const json_t *command = json_object_get(gate, "command");
+		_cleanup_buf_ struct buf buf;
+
+		buf_init(&buf, TEXT_MAX);
+		buf_printf(&buf, "%s: ", name);
+		if (json_is_array(command))
+			add_list(&buf, command, " ", true);
+		else
+			buf_add_text(&buf, "a function of the program that starts it");
+		tell("gate", buf_text(&buf) ? buf_text(&buf) : "");
+		print_files("its file", json_object_get(gate, "files"));
 	}
 }
 
@@ -303,7 +333,9 @@ void approve_print(const struct approval *approval)
 	print_limits(terms);
 	print_variables(terms);
 	print_input(terms);
-	print_files(terms);
+	print_files("file", json_object_get(terms, "files"));
+	print_gates(terms);
+	tell_list("tags", json_object_get(terms, "tags"), true);
 	tell("policy", json_is_null(json_object_get(terms, "policy")) ? "built-in defaults"
 								      : text_of(terms, "policy"));
 	tell("digest", approval->digest);

@@ -239,6 +239,17 @@ static bool is_still_in(const struct maker *maker, const struct place *place, in
 	       find_place(maker, inside).at == place->at;
 }
 
+/* To read; opening what is no regular file could do something. */
+static int open_regular(int handle)
+{
+	char self[32];
+	int fd;
+
+	snprintf(self, sizeof self, "/proc/self/fd/%d", handle);
+	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /*
  * Links and ".." are followed as the kernel does it inside, within what is lent: `tail` is what was
  * typed. An absolute link would mean another file out here: -EXDEV, as for what leads out.
@@ -247,8 +258,6 @@ static int open_lent(const struct maker *maker, const struct place *place, const
 		     struct stat *ret_st)
 {
 	_cleanup_fd_ int top = open(place->host, O_PATH | O_CLOEXEC), handle = -1;
-	char self[32];
-	int fd;
 
 	if (top < 0)
 		return -errno;
@@ -260,9 +269,7 @@ static int open_lent(const struct maker *maker, const struct place *place, const
 		return -EINVAL;
 	if (*tail && !is_still_in(maker, place, handle))
 		return -EXDEV;
-	snprintf(self, sizeof self, "/proc/self/fd/%d", handle);
-	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return open_regular(handle);
 }
 
 /* Has it a part ".."? */
@@ -328,12 +335,34 @@ static void add_path(struct maker *maker, const char *word)
 				    digest_json(maker, fd, (uint64_t)st.st_size));
 }
 
+/* Of a gate: on the host, where its program starts in "/". */
+static void add_host_path(struct maker *maker, const char *word)
+{
+	_cleanup_fd_ int handle = -1, fd = -1;
+	char path[PATH_ROOM];
+	struct stat st;
+
+	if (!*word || !str_is_utf8(word, strlen(word)) || json_object_get(maker->files, word) ||
+	    snprintf(path, sizeof path, "%s%s", word[0] == '/' ? "" : "/", word) >=
+		    (int)sizeof path)
+		return;
+	handle = open(path, O_PATH | O_CLOEXEC);
+	if (handle < 0 || fstat(handle, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	fd = json_object_size(maker->files) < FILES_MAX ? open_regular(handle) : -EMFILE;
+	json_object_set_new(maker->files, word,
+			    fd < 0 ? json_pack("{s:s}", "unbound",
+					       fd == -EMFILE ? "one too many" : "unreadable")
+				   : digest_json(maker, fd, (uint64_t)st.st_size));
+}
+
 /* A word, and what a shell or an option would take for one in it. */
-static void add_word(struct maker *maker, const char *word)
+static void add_word(struct maker *maker, const char *word,
+		     void (*add)(struct maker *maker, const char *word))
 {
 	static const char edges[] = " \t\n\"'`;|&<>()=,:@";
 
-	add_path(maker, word);
+	add(maker, word);
 	while (*word) {
 		char piece[PATH_ROOM];
 		size_t n = strcspn(word, edges);
@@ -341,9 +370,9 @@ static void add_word(struct maker *maker, const char *word)
 		if (n > 0 && n < sizeof piece) {
 			memcpy(piece, word, n);
 			piece[n] = 0;
-			add_path(maker, piece);
+			add(maker, piece);
 			if (n > 2 && piece[0] == '-') /* -fFILE */
-				add_path(maker, piece + 2);
+				add(maker, piece + 2);
 		}
 		word += n + strspn(word + n, edges);
 	}
@@ -354,10 +383,31 @@ static void add_files(struct maker *maker)
 	maker->files = json_object();
 	maker->left = ALL_BYTES_MAX;
 	for (const char *const *word = maker->setup->argv; word && *word; word++)
-		add_word(maker, *word);
+		add_word(maker, *word, add_path);
 	if (maker->setup->text)
-		add_word(maker, maker->setup->text);
+		add_word(maker, maker->setup->text, add_path);
 	json_object_set_new(maker->terms, "files", maker->files);
+}
+
+/* Their programs run outside the wall: what they are is bound as what the command names is. */
+static void add_gates(struct maker *maker)
+{
+	json_t *gates = json_object();
+
+	for (size_t i = 0; i < maker->plan->gate_count; i++) {
+		const struct plan_gate *gate = &maker->plan->gates[i];
+		const char *const *argv = (const char *const *)gate->argv;
+
+		maker->files = json_object();
+		for (const char *const *word = argv; word && *word; word++)
+			add_word(maker, *word, add_host_path);
+		json_object_set_new(gates, gate->name,
+				    json_pack("{s:o, s:o}", "command",
+					      argv ? list_json(argv) : json_null(), "files",
+					      maker->files));
+	}
+	maker->files = NULL;
+	json_object_set_new(maker->terms, "gates", gates);
 }
 
 /* ---- input ----------------------------------------------------------------------------------- */
@@ -479,7 +529,7 @@ static bool is_whole(const json_t *terms)
 		"tier",   "backend",       "workspace", "mounts", "mount_roots", "network",
 		"allow",  "limits",        "image",     "env",    "env_any",     "wall_program",
 		"policy", "policy_sha256", "tags",      "tty",    "stdin",       "forked",
-		"plan",   "toolchains",    "files"
+		"plan",   "toolchains",    "files",     "gates"
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
@@ -501,6 +551,7 @@ json_t *approval_terms(const struct run_setup *setup, const struct backend *back
 	add_plan(&maker);
 	add_toolchains(&maker);
 	add_files(&maker);
+	add_gates(&maker);
 	if (is_whole(maker.terms))
 		return maker.terms;
 	json_decref(maker.terms);

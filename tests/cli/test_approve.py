@@ -346,6 +346,27 @@ def test_of_nested_mounts_the_inner_one_is_read(box):
     assert run.status == 0 and run.text == "inner\nouter\ninner\n", run
 
 
+def test_gates_are_shown_and_their_programs_bound(box):
+    """A gate's command runs on the host: it is in the summary, and its program cannot be another one later."""
+    for name in ("gate", "part.sh"):
+        box.file(box.base / "tools" / name, "#!/bin/sh\nexit 0\n", mode=0o755)
+    flags = box.policy(f"{NEEDS}workspace: {{path: {box.ws}, mode: rw, protect: [kept]}}\ngates:\n"
+                       f"  - {{name: build, command: [{box.base}/tools/gate, 'a b', '--with={box.base}/tools/part.sh']}}\n")
+    flags += ["--tag", "ours"]
+    for name in ("gate", "part.sh"):
+        found = re.search(r"approve ([0-9a-f]{8})", box.run("true", flags=flags).err)[1]
+        shown = box.cli("approve", "--list").text
+        assert f"build: {box.base}/tools/gate 'a b' --with={box.base}/tools/part.sh\n" in re.sub(r"\n {10,}", " ", shown), shown
+        assert re.search(rf"its file +{box.base}/tools/{name}: \d+ bytes, sha256", shown), shown
+        assert re.search(r"tags +ours\n", shown) and "open files" in shown and re.search(r"protected: .*kept", shown), shown
+        yes(box, found)
+        box.file(box.base / "tools" / name, "#!/bin/sh\nexit 1\n", mode=0o755)
+        run = box.run("true", flags=flags)
+        assert run.status == 125 and "gates.build" in run.err, run
+        box.file(box.base / "tools" / name, "#!/bin/sh\nexit 0\n", mode=0o755)
+        assert box.run("true", flags=flags).status == 0
+
+
 def answer_at_terminal(box, name, typed):
     """What `caisson approve` shows and asks at a terminal."""
     pid, fd = pty.fork()
