@@ -378,14 +378,89 @@ static void add_word(struct maker *maker, const char *word,
 	}
 }
 
+/* Length of one word of a text for a shell. */
+static size_t shell_word(const char *text)
+{
+	static const char ends[] = " \t\n;|&<>()";
+	char quote = 0;
+	size_t n = 0;
+
+	for (; text[n] && (quote || !strchr(ends, text[n])); n++)
+		if (quote && text[n] == quote)
+			quote = 0;
+		else if (!quote && (text[n] == '\'' || text[n] == '"'))
+			quote = text[n];
+	return n;
+}
+
+/* Would a shell make another word of it, but for taking away the quotes around all of it? */
+static bool is_made(const char *word, size_t n)
+{
+	static const char makes[] = "*?[{~$`\\'\"";
+	bool is_quoted = n >= 2 && (*word == '\'' || *word == '"') && word[n - 1] == *word;
+
+	for (size_t i = is_quoted; i + is_quoted < n; i++)
+		if (strchr(makes, word[i]))
+			return true;
+	return false;
+}
+
+/*
+ * What a shell makes a file's name of is not known out here, so those words are listed as they
+ * are: `d''.sh`, `*.sh`, `~/x`, `$X`. Quotes around a whole word are none of them.
+ */
+static void add_made(struct maker *maker, const char *text)
+{
+	static const char ends[] = " \t\n;|&<>()";
+	char word[PATH_ROOM], name[2 * PATH_ROOM];
+
+	for (size_t n; *text; text += n + strspn(text + n, ends)) {
+		n = shell_word(text);
+		snprintf(word, sizeof word, "%.*s", (int)(n < PATH_ROOM ? n : PATH_ROOM), text);
+		if (!is_made(text, n)) {
+			if (n > 2 && word[0] == word[n - 1] && strchr("'\"", word[0])) {
+				word[n - 1] = 0;
+				add_path(maker, word + 1);
+			}
+			continue;
+		}
+		str_escape(word, true, name, sizeof name);
+		json_object_set_new(
+			maker->files, name,
+			json_pack("{s:s}", "unbound", "a shell makes another word of it"));
+	}
+}
+
+static bool is_shell(const char *program)
+{
+	static const char *const names[] = { "sh",  "bash", "dash", "ash",  "busybox",
+					     "zsh", "ksh",  "mksh", "fish", "toybox" };
+	const char *slash = strrchr(program, '/');
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_is(slash ? slash + 1 : program, names[i]))
+			return true;
+	return false;
+}
+
 static void add_files(struct maker *maker)
 {
+	bool is_for_shell = false;
+
 	maker->files = json_object();
 	maker->left = ALL_BYTES_MAX;
 	for (const char *const *word = maker->setup->argv; word && *word; word++)
 		add_word(maker, *word, add_path);
 	if (maker->setup->text)
 		add_word(maker, maker->setup->text, add_path);
+	/* Last: what a shell reads otherwise is not bound, also where a file has that very name. */
+	for (const char *const *word = maker->setup->argv; word && *word; word++) {
+		if (is_for_shell)
+			add_made(maker, *word);
+		is_for_shell |= is_shell(*word);
+	}
+	if (maker->setup->text)
+		add_made(maker, maker->setup->text);
 	json_object_set_new(maker->terms, "files", maker->files);
 }
 

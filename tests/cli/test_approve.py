@@ -303,6 +303,31 @@ def test_which_files_are_bound_is_said(box, asked):
     assert "/workspace/leads-out: its contents are NOT bound" in shown and "not bound" in shown, shown
 
 
+@pytest.mark.parametrize("word", ["d''.sh", "d'.sh'", "'d'.sh", "*.sh", "~/d.sh", "$X", "`echo", "d\\.sh", "[d].sh", '"$PWD/d.sh"', "{d,e}.sh"])
+@pytest.mark.parametrize("argv", [("sh", "-c"), ("env", "/bin/bash", "-e", "-c")], ids=" ".join)
+def test_words_that_a_shell_makes_are_listed(root_box, argv, word):
+    """A file that is named in a way which is not worked out never runs without a line in the summary."""
+    root_box.file("d.sh", "true\n")
+    flags = root_box.policy(f"{NEEDS}workspace: {{path: {root_box.ws}}}\n")
+    root_box.run(*argv, f"true; sh {word} && true", flags=flags)
+    listed = root_box.cli("approve", "--list")
+    files = json.loads(root_box.cli("approve", "--list", "--json").out)["requests"][0]["terms"]["files"]
+    assert "unbound" in files[word] and "NOT bound (a shell makes another word of it)" in re.sub(r"\s+", " ", listed.text), files
+
+
+def test_words_that_a_shell_takes_as_they_are(box, asked):
+    """A quoted word is that word, spaces and all; and what is for no shell is not read as if it were."""
+    box.file("my file.sh", "true\n")
+    asked("sh", "-c", "echo 'quite all right' \"fine\"; sh 'my file.sh'")
+    files = json.loads(box.cli("approve", "--list", "--json").out)["requests"][0]["terms"]["files"]
+    assert list(files) == ["/workspace/my file.sh"] and "sha256" in files["/workspace/my file.sh"]
+    box.file("*.sh", "true\n")
+    asked("cat", "*.sh")
+    found = json.loads(box.cli("approve", "--list", "--json").out)["requests"]
+    files, = [request["terms"]["files"] for request in found if request["terms"]["command"][0] == "cat"]
+    assert list(files) == ["/workspace/*.sh"] and "sha256" in files["/workspace/*.sh"]
+
+
 def test_links_do_not_show_another_file(box):
     """What is shown as bound is what runs: a link before `..`, or into a mount, is followed as it is inside."""
     box.file("a/b/x", "")
