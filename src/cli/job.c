@@ -4,6 +4,7 @@
 #include "cli/job.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -39,6 +40,17 @@ static void print_outcome(const struct cli *cli, const char *id, const struct jo
 		(long long)(book->wall_ms / 1000));
 }
 
+/* With a command that may be pasted, so with the folder it has to look in. */
+static void print_running(const struct cli *cli, const char *id)
+{
+	char word[PATH_MAX * 4] = "";
+
+	if (cli->options.run_dir && str_shell_word(cli->options.run_dir, word, sizeof word) < 0)
+		snprintf(word, sizeof word, "DIR");
+	fprintf(stderr, "caisson: job %s: running; `caisson job logs -f %s%s%s%s` follows it\n", id,
+		word[0] ? "--run-dir " : "", word, word[0] ? " " : "", id);
+}
+
 /* The record is closed afterwards. */
 static int launch(const struct cli *cli, struct record *record, const struct job_order *order,
 		  int *ret_status, struct csn_error *err)
@@ -49,8 +61,7 @@ static int launch(const struct cli *cli, struct record *record, const struct job
 
 	snprintf(id, sizeof id, "%s", record->run_id);
 	if (!cli->options.quiet && !cli->options.json)
-		fprintf(stderr, "caisson: job %s: running; `caisson job logs -f %s` follows it\n",
-			id, id);
+		print_running(cli, id);
 	r = job_launch(record, order, &outcome, err);
 	if (r < 0)
 		return r;

@@ -243,23 +243,92 @@ int cli_job_top(struct cli *cli)
 	return status;
 }
 
-static void print_key(const char *key, const json_t *value)
+static json_int_t int_at(const json_t *object, const char *key)
 {
-	char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	return json_integer_value(json_object_get(object, key));
+}
 
-	printf("%-16s ", key);
-	out_text(stdout, json_is_string(value) ? json_string_value(value) : text ? text : "");
+/* What was used, and the ceiling where there is one. Money: to a millionth, two decimals at least.
+ */
+static void print_used(const char *label, double used, const json_t *ceiling)
+{
+	const double amounts[] = { used, json_number_value(ceiling) };
+	bool is_money = str_is(label, "cost");
+	char text[400]; /* the largest double has 309 digits */
+
+	printf("%-11s ", label);
+	for (size_t i = 0; i < (json_is_number(ceiling) ? 2 : 1); i++) {
+		size_t end = (size_t)snprintf(text, sizeof text, "%.6f", amounts[i]);
+
+		while (text[end - 1] == '0' && !(is_money && text[end - 3] == '.'))
+			end--;
+		end -= text[end - 1] == '.';
+		printf("%s%s%.*s", i ? " of " : "", is_money ? "$" : "", (int)end, text);
+	}
+	puts(str_is(label, "time") ? " min" : "");
+}
+
+static void print_launches(const json_t *state)
+{
+	const json_t *launch;
+	size_t i;
+
+	printf("%-11s %lld\n", "launches", (long long)int_at(state, "launches"));
+	json_array_foreach(json_object_get(state, "resume_history"), i, launch) {
+		printf("%-11s ", "");
+		out_text(stdout, text_at(launch, "time"));
+		if (text_at(launch, "after")[0]) {
+			fputs(", after ", stdout);
+			out_text(stdout, text_at(launch, "after"));
+			printf(" at iteration %lld", (long long)int_at(launch, "iteration"));
+		}
+		putchar('\n');
+	}
+}
+
+static void print_books(const json_t *state)
+{
+	const json_t *sum = json_object_get(state, "cumulative");
+	const json_t *limits = json_object_get(state, "limits");
+	const char *checkpoint = text_at(state, "checkpoint");
+
+	print_used("iteration", (double)int_at(state, "iteration"),
+		   json_object_get(limits, "max_iterations"));
+	print_used("cost", json_number_value(json_object_get(sum, "cost_usd")),
+		   json_object_get(limits, "max_cost_usd"));
+	print_used("tokens", (double)int_at(sum, "tokens"),
+		   json_object_get(limits, "max_tokens_total"));
+	print_used("time", (double)(int_at(sum, "wall_ms") / 600) / 100,
+		   json_object_get(limits, "max_time_minutes"));
+	printf("%-11s ", "checkpoint");
+	out_text(stdout, checkpoint[0] ? checkpoint : "none");
+	printf("\n%-11s %lld entered, %lld refused, %lld came twice\n", "reports",
+	       (long long)int_at(state, "reports"), (long long)int_at(state, "refused"),
+	       (long long)int_at(state, "duplicates"));
+}
+
+static void print_state(const struct job_place *place, const json_t *state)
+{
+	const char *reason = text_at(state, "reason");
+
+	printf("%-11s %s\n%-11s ", "job", place->id, "folder");
+	out_text(stdout, place->root);
+	printf("/%s\n%-11s ", place->id, "status");
+	out_text(stdout, text_at(state, "status"));
+	fputs(reason[0] ? ": " : "", stdout);
+	out_text(stdout, reason);
 	putchar('\n');
-	free(text);
+	if (!json_is_object(json_object_get(state, "cumulative")))
+		return; /* it cannot be read */
+	print_books(state);
+	print_launches(state);
+	printf("%-11s ", "updated");
+	out_text(stdout, text_at(state, "updated"));
+	putchar('\n');
 }
 
 int cli_job_show(struct cli *cli)
 {
-	static const char *const keys[] = { "status",        "reason",     "iteration",
-					    "cumulative",    "limits",     "checkpoint",
-					    "launches",      "report_seq", "reports",
-					    "refused",       "duplicates", "updated",
-					    "resume_history" };
 	_cleanup_job_place_ struct job_place place = JOB_PLACE_NONE;
 	struct csn_error err = { 0 };
 	json_t *state;
@@ -269,10 +338,7 @@ int cli_job_show(struct cli *cli)
 	state = read_state(place.root_fd, place.id);
 	if (cli->options.json)
 		return out_json(state);
-	printf("%-16s %s\n%-16s %s/%s\n", "job", place.id, "folder", place.root, place.id);
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (json_object_get(state, keys[i]))
-			print_key(keys[i], json_object_get(state, keys[i]));
+	print_state(&place, state);
 	json_decref(state);
 	return CLI_OK;
 }

@@ -190,9 +190,9 @@ int job_check(const char *id, const struct past *past, const struct book_limits 
 	if (!reached)
 		return 0;
 	return csn_fail(err, -EDQUOT, "job",
-			"%s of %s is reached: raise it, as by `caisson job extend %s --add-…`, and "
-			"then resume",
-			reached, id, id);
+			"%s of %s is reached: resume with a higher one, or --add-… what it may use "
+			"more",
+			reached, id);
 }
 
 /* The last lines before the worker: from now on it is running, or lost. */

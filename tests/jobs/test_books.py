@@ -143,6 +143,24 @@ def test_output_is_cut_at_the_cap_without_a_kill(jobs):
     assert jobs.state("one")["cumulative"]["tokens"] == 1
 
 
+def test_show_is_for_people(jobs):
+    jobs.start("one", "for i in 1 2 3; do caisson-report usage cost_usd=0.1 tokens=5; done; "
+               "caisson-report usage cost_usd=0.000025; caisson-report iteration",
+               flags=["--max-cost-usd", "0.7", "--max-iterations", "9"])
+    lines = [line.split(maxsplit=1) for line in jobs.cli("show", "one").stdout.splitlines()]
+    shown = {words[0]: words[-1] for words in lines}
+    assert shown["cost"] == "$0.300025 of $0.70" and shown["tokens"] == "15"
+    assert shown["iteration"] == "1 of 9" and shown["status"] == "finished" and shown["checkpoint"] == "none"
+    assert shown["reports"] == "5 entered, 0 refused, 0 came twice"
+    assert '"cost_usd": 0.300025,' in (jobs.root / "one/state.json").read_text()
+
+
+def test_the_hint_finds_the_job(jobs):
+    done = jobs.start("one", "echo out")
+    hint = done.stderr.split("`")[1]
+    assert hint == f"caisson job logs -f --run-dir {jobs.root} one"
+
+
 def test_shown_by_the_end_of_a_name(jobs):
     for name in ("alpha-1", "beta-1", "alpha-2"):
         jobs.start(name, "caisson-report iteration")
