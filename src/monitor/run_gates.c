@@ -21,9 +21,8 @@ int run_open_gates(struct run *run)
 
 	if (run->plan->gate_count > 0 && (run_is_apart(run) || run->backend->tier == TIER_LOCAL))
 		return csn_fail(&run->error, -ENOTSUP, "gates",
-				"the policy names gates, and the %s wall has none: there is no "
-				"agent of ours with a scratch space behind it; leave gates out, or "
-				"take another wall",
+				"the policy names gates, and the %s wall has none: leave gates "
+				"out, or take the wall process or landlock",
 				run->backend->name);
 	return gates_new(&setup, &run->gates, &run->error);
 }
