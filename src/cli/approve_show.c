@@ -301,7 +301,9 @@ static void print_gates(const json_t *terms)
 
 static void print_head(const struct approval *approval)
 {
-	uint64_t step = approval->left_ms > 2 * MINUTE_MS ? MINUTE_MS : 1000;
+	uint64_t step = approval->left_ms > 120 * MINUTE_MS ? 60 * MINUTE_MS
+			: approval->left_ms > 2 * MINUTE_MS ? MINUTE_MS
+							    : 1000;
 	char left[32];
 
 	str_format_duration(approval->left_ms / step * step, left, sizeof left);
