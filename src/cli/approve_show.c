@@ -57,18 +57,25 @@ static char *bytes_of(const json_t *value)
 	return bytes;
 }
 
-/* Adds a text, or as a shell takes it back. */
+/* As a shell takes it back, so that a name cannot look like more than one field. */
+static void add_word(struct buf *buf, const char *text)
+{
+	size_t size = 8 * strlen(text) + 16;
+	char *word = malloc(size);
+
+	if (word && str_shell_word(text, word, size) == 0)
+		buf_add_text(buf, word);
+	free(word);
+}
+
 static void add_bytes(struct buf *buf, const json_t *value, bool quotes)
 {
-	char *bytes = bytes_of(value), *word;
-	size_t size = bytes ? 8 * strlen(bytes) + 16 : 0;
+	char *bytes = bytes_of(value);
 
-	word = bytes && quotes ? malloc(size) : NULL;
-	if (word && str_shell_word(bytes, word, size) == 0)
-		buf_add_text(buf, word);
+	if (bytes && quotes)
+		add_word(buf, bytes);
 	else if (bytes)
 		buf_add_text(buf, bytes);
-	free(word);
 	free(bytes);
 }
 
@@ -88,7 +95,7 @@ static void tell_bytes(const char *label, const json_t *value)
 	_cleanup_buf_ struct buf buf;
 
 	buf_init(&buf, TEXT_MAX);
-	add_bytes(&buf, value, false);
+	add_bytes(&buf, value, true);
 	tell(label, buf_text(&buf) ? buf_text(&buf) : "");
 }
 
@@ -145,17 +152,17 @@ static void print_lent(const char *label, const json_t *lent)
 	_cleanup_buf_ struct buf buf;
 
 	buf_init(&buf, TEXT_MAX);
-	add_bytes(&buf, json_object_get(lent, "host"), false);
+	add_bytes(&buf, json_object_get(lent, "host"), true);
 	buf_add_text(&buf, " at ");
-	add_bytes(&buf, json_object_get(lent, "at"), false);
+	add_bytes(&buf, json_object_get(lent, "at"), true);
 	buf_printf(&buf, ", %s", text_of(lent, "mode"));
 	if (json_array_size(json_object_get(lent, "hide"))) {
 		buf_add_text(&buf, "; hidden: ");
-		add_list(&buf, json_object_get(lent, "hide"), ", ", false);
+		add_list(&buf, json_object_get(lent, "hide"), ", ", true);
 	}
 	if (json_array_size(json_object_get(lent, "protect"))) {
 		buf_add_text(&buf, "; protected: ");
-		add_list(&buf, json_object_get(lent, "protect"), ", ", false);
+		add_list(&buf, json_object_get(lent, "protect"), ", ", true);
 	}
 	tell(label, buf_text(&buf) ? buf_text(&buf) : "");
 }
@@ -169,8 +176,8 @@ static void print_mounts(const json_t *terms)
 		print_lent("workspace", json_object_get(terms, "workspace"));
 	json_array_foreach(json_object_get(terms, "mounts"), i, mount)
 		print_lent("mount", mount);
-	tell_list("may add", json_object_get(terms, "mount_roots"), false);
-	tell_list("tools", json_object_get(terms, "toolchains"), false);
+	tell_list("may add", json_object_get(terms, "mount_roots"), true);
+	tell_list("tools", json_object_get(terms, "toolchains"), true);
 }
 
 static void print_limits(const json_t *terms)
@@ -266,10 +273,11 @@ static void print_files(const char *label, const json_t *files)
 		const char *why = text_of(file, "unbound");
 
 		buf_init(&buf, TEXT_MAX);
+		add_word(&buf, path);
 		if (*why)
-			buf_printf(&buf, "%s: its contents are NOT bound (%s)", path, why);
+			buf_printf(&buf, ": its contents are NOT bound (%s)", why);
 		else
-			buf_printf(&buf, "%s: %" JSON_INTEGER_FORMAT " bytes, sha256 %s", path,
+			buf_printf(&buf, ": %" JSON_INTEGER_FORMAT " bytes, sha256 %s",
 				   json_integer_value(json_object_get(file, "size")),
 				   text_of(file, "sha256"));
 		tell(label, buf_text(&buf) ? buf_text(&buf) : "");
@@ -338,8 +346,10 @@ void approve_print(const struct approval *approval)
 	print_files("file", json_object_get(terms, "files"));
 	print_gates(terms);
 	tell_list("tags", json_object_get(terms, "tags"), true);
-	tell("policy", json_is_null(json_object_get(terms, "policy")) ? "built-in defaults"
-								      : text_of(terms, "policy"));
+	if (json_is_null(json_object_get(terms, "policy")))
+		tell("policy", "built-in defaults");
+	else
+		tell_bytes("policy", json_object_get(terms, "policy"));
 	tell("digest", approval->digest);
 	tell("not bound", "other files of the workspace, what the command loads later, programs of "
 			  "the system");

@@ -427,6 +427,28 @@ def test_a_person_at_a_terminal(box, asked):
     assert run.status == 0 and run.result["approval"]["answered"]["how"] == "terminal", run
 
 
+INVISIBLE = "\u00ad\u034f\u115f\u1160\u2800\u3164\ufe00\ufe0f\uffa0\U000e0041\U000e0100"
+
+
+def test_what_cannot_be_seen_is_shown(box, asked):
+    """Letters that take no ink make two commands, or two paths, look the same."""
+    box.file(f"a{INVISIBLE}b.sh", "true\n")
+    name = asked("sh", f"a{INVISIBLE}b.sh", f"x{INVISIBLE}")
+    shown = box.cli("approve", "--list").text
+    assert name in shown and not set(INVISIBLE) & set(shown), ascii(shown)
+
+
+def test_a_path_is_one_field(box):
+    """A folder's name cannot look like a place inside and a mode."""
+    lent = box.home / "x at /y, ro"
+    lent.mkdir(parents=True)
+    box.give()
+    flags = [*box.policy(f"{NEEDS}workspace: {{path: {box.ws}}}\nmount_roots: [{box.home}]\nmounts: [{{host: '{lent}', at: /m, mode: rw}}]\n")]
+    assert box.run("true", flags=flags).status == 125
+    shown = re.sub(r"\n {10,}", " ", box.cli("approve", "--list").text)
+    assert f"mount      '{lent}' at /m, rw" in shown and f"workspace  {box.ws} at /workspace, " in shown, shown
+
+
 def test_a_program_has_to_say_what_it_answers(box, asked):
     name = asked("true")
     for more in ((), ("--json",)):
