@@ -223,26 +223,36 @@ int files_process_start(int64_t pid, uint64_t *ret_ticks)
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
-enum { TEMPORARY = 300 };
+enum { TEMPORARY = 300, OPEN_NEW = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC };
 
-/* The name under which a file is written before it takes its own. */
+/* One of ours under this name, as files_prepare() or a crash left it: nobody else can reach it. */
+static bool is_own(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && st->st_nlink == 1 && st->st_uid == geteuid() &&
+	       (st->st_mode & 077) == 0;
+}
+
+/*
+ * The name under which a file is written before it takes its own. Untrusted code may have laid
+ * something there: a link, a fifo, a file with a second name. That goes; a folder says so.
+ */
 static int open_temporary(int dir_fd, const char *name, char ret_temporary[TEMPORARY])
 {
+	_cleanup_fd_ int fd = -1;
 	struct stat st;
-	int fd, r;
 
 	snprintf(ret_temporary, TEMPORARY, ".%s.new", name);
-	fd = openat(dir_fd, ret_temporary, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
+	fd = openat(dir_fd, ret_temporary, OPEN_NEW | O_NONBLOCK, 0600);
+	if (fd < 0 || fstat(fd, &st) < 0 || !is_own(&st)) {
+		fd_cleanup(&fd);
+		if (unlinkat(dir_fd, ret_temporary, 0) < 0 && errno != ENOENT)
+			return -errno;
+		fd = openat(dir_fd, ret_temporary, OPEN_NEW | O_EXCL, 0600);
+		return fd < 0 ? -errno : fd_take(&fd);
+	}
 	/* Only what a crash left is cut: O_TRUNC makes ext4 write the file out when it is closed.
 	 */
-	if (fstat(fd, &st) < 0 || (st.st_size > 0 && ftruncate(fd, 0) < 0)) {
-		r = -errno;
-		fd_close(fd);
-		return r;
-	}
-	return fd;
+	return st.st_size > 0 && ftruncate(fd, 0) < 0 ? -errno : fd_take(&fd);
 }
 
 void files_prepare(int dir_fd, const char *name)

@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import socket
+import stat
 import subprocess
 import tempfile
 
@@ -110,6 +111,17 @@ ln -s /etc/passwd .result.json.new; mkfifo .manifest.json.new; mkdir .state.json
 """)
     assert jobs.output("one") == "sees 5\n"
     assert jobs.state("one")["status"] == "finished" and jobs.state("one")["iteration"] == 5
+    jobs.verify("one")
+
+
+@pytest.mark.parametrize("lay", ("ln -s x .result.json.new; ln -s x .manifest.json.new; ln -s x .state.json.new",
+                                 "umask 0; echo >.result.json.new; ln .result.json.new .manifest.json.new"))
+def test_links_in_the_way(jobs, lay):
+    done = jobs.start("one", lay)
+    assert done.returncode == 0, done.stderr
+    for name in ("result.json", "manifest.json"):
+        found = (jobs.root / "one" / name).lstat()
+        assert (stat.S_IMODE(found.st_mode), found.st_nlink) == (0o600, 1)
     jobs.verify("one")
 
 

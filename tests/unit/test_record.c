@@ -127,6 +127,33 @@ static void test_kept_files(void)
 	record_done(&record);
 }
 
+/* Links and a fifo where a file is written first are neither followed, shared nor waited for. */
+static void test_in_the_way(void)
+{
+	struct record record;
+	struct csn_error err;
+	json_t *result = json_object();
+	int fd;
+
+	umask(0);
+	CHECK(record_open(&record, scratch("way"), &err) == 0);
+	CHECK(symlinkat("x", record.dir_fd, ".state.json.new") == 0);
+	CHECK(record_write_state(&record, result, &err) == 0);
+	CHECK(mkfifoat(record.dir_fd, ".state.json.new", 0600) == 0);
+	CHECK(record_write_state(&record, result, &err) == 0);
+	fd = openat(record.dir_fd, ".result.json.new", O_WRONLY | O_CREAT, 0666);
+	CHECK(fd >= 0 && close(fd) == 0);
+	CHECK(linkat(record.dir_fd, ".result.json.new", record.dir_fd, ".manifest.json.new", 0) ==
+	      0);
+	CHECK(record_close(&record, result, &err) == 0);
+	json_decref(read_json(&record, "result.json"));
+	json_decref(read_json(&record, "manifest.json"));
+	CHECK(mode_of(record.dir_fd, "result.json") == 0600);
+	CHECK(mode_of(record.dir_fd, "manifest.json") == 0600);
+	json_decref(result);
+	record_done(&record);
+}
+
 static void test_ids(void)
 {
 	static const struct {
@@ -295,6 +322,7 @@ static const struct tap_test tests[] = {
 	{ "a run leaves its files, private", test_files },
 	{ "no record writes nothing", test_none },
 	{ "registered files are in the manifest, links refused", test_kept_files },
+	{ "what lies in the way of a file is removed", test_in_the_way },
 	{ "ids have one form", test_ids },
 	{ "bad roots are refused with a sentence", test_bad_roots },
 	{ "foreign roots are refused with a sentence", test_foreign_root },
