@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,30 +124,84 @@ static int add_own(json_t *files, int run_fd)
 	return r;
 }
 
-/* What its worker registered may be gone, or no file any more. */
-static bool may_be_left_out(const struct record *record, int r)
+/* `data`: when it is over. Signals are blocked here and wait: someone wants us to end. */
+static bool is_over(const void *data)
 {
-	return record_is_job_id(record->run_id) && r < 0 && r != -ENOMEM;
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	const uint64_t *until_ms = data;
+	sigset_t waiting;
+	bool is_wanted = false;
+
+	if (sigpending(&waiting) == 0)
+		for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+			is_wanted |= sigismember(&waiting, numbers[i]) == 1;
+	return is_wanted || clock_now_ms() >= *until_ms;
+}
+
+/* Adds what a worker registered; its size alone where the hash is not to be had within `limit`. */
+static int add_registered(json_t *files, int dir_fd, const char *path, struct sha_limit *limit)
+{
+	_cleanup_fd_ int fd = files_open_regular(dir_fd, path);
+	char hash[SHA_HEX];
+	struct stat st;
+	uint64_t size;
+	json_t *entry;
+	int r = -EFBIG;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fd < 0 ? fd : -errno;
+	size = (uint64_t)st.st_size;
+	if (size <= limit->bytes)
+		r = sha_fd_within(fd, limit, &size, hash);
+	if (r < 0 && r != -EFBIG && r != -ECANCELED)
+		return r;
+	limit->bytes -= r == 0 ? size : 0;
+	entry = json_pack("{s:s, s:s*, s:I}", "path", path, "sha256", r == 0 ? hash : NULL, "size",
+			  (json_int_t)(r == 0 ? size : (uint64_t)st.st_size));
+	return entry && json_array_append_new(files, entry) == 0 ? 0 : -EILSEQ;
+}
+
+/* A job's worker may register one file a thousand times, and it may be gone, or no file any more.
+ */
+static int add_all_registered(json_t *files, struct record *record)
+{
+	uint64_t until_ms = clock_now_ms() + MANIFEST_KEPT_MS;
+	struct sha_limit limit = { MANIFEST_KEPT_MAX, is_over, &until_ms };
+	json_t *seen = json_object(), *path;
+	int r = seen ? 0 : -ENOMEM;
+	size_t i;
+
+	json_array_foreach(record->kept, i, path) {
+		const char *text = json_string_value(path);
+
+		if (r == -ENOMEM || json_object_get(seen, text))
+			continue;
+		r = json_object_set_new(seen, text, json_true()) < 0
+			    ? -ENOMEM
+			    : add_registered(files, record->dir_fd, text, &limit);
+	}
+	json_decref(seen);
+	return r == -ENOMEM ? r : 0;
 }
 
 static int add_all(struct record *record, json_t *files)
 {
+	bool is_job = record_is_job_id(record->run_id);
 	json_t *path;
 	size_t i;
 	int r;
 
-	if (record_is_job_id(record->run_id))
+	if (is_job)
 		r = add_own(files, record->dir_fd);
 	else
 		r = add_folder(files, record->dir_fd, ".");
 	if (r == 0)
 		r = add_folder(files, record->dir_fd, "logs");
-	json_array_foreach(record->kept, i, path) {
+	if (r == 0 && is_job)
+		return add_all_registered(files, record);
+	json_array_foreach(record->kept, i, path)
 		if (r == 0)
 			r = add_file(files, record->dir_fd, json_string_value(path));
-		if (may_be_left_out(record, r))
-			r = 0;
-	}
 	return r;
 }
 

@@ -7,6 +7,10 @@
  * Paths are relative to the run's folder, or absolute for files kept elsewhere. It lists the
  * regular files of the folder and of logs/, and registered ones; not manifest.json itself, the
  * marker `keep`, or names that begin with a dot.
+ *
+ * What a job's worker registered may be anything of any size. All of it together is hashed for so
+ * many bytes and so long, and no longer once a signal waits that would end us; a file beyond that
+ * is listed by its size, without "sha256".
  */
 #pragma once
 
@@ -21,6 +25,10 @@ enum {
 
 /* The largest file that is hashed, 16 GiB: a growing one must end. */
 #define MANIFEST_HASH_MAX (UINT64_C(16) << 30)
+
+/* What a job's registered files may take, all together. */
+enum { MANIFEST_KEPT_MS = 10000 };
+#define MANIFEST_KEPT_MAX (UINT64_C(1) << 30)
 
 /*
  * Writes manifest.json of a record whose chain is flushed. `ret_hash` (SHA_HEX bytes) is the hash

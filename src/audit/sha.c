@@ -33,7 +33,7 @@ void sha_parts(const struct sha_part *parts, size_t count, char *ret_hex)
 	finish(&context, ret_hex);
 }
 
-int sha_fd(int fd, uint64_t max, uint64_t *ret_size, char *ret_hex)
+int sha_fd_within(int fd, const struct sha_limit *limit, uint64_t *ret_size, char *ret_hex)
 {
 	unsigned char data[16384];
 	SHA256_CTX context;
@@ -50,13 +50,20 @@ int sha_fd(int fd, uint64_t max, uint64_t *ret_size, char *ret_hex)
 		if (n == 0)
 			break;
 		size += (uint64_t)n;
-		if (size > max)
+		if (size > limit->bytes)
 			return -EFBIG;
+		if (limit->is_over && limit->is_over(limit->data))
+			return -ECANCELED;
 		SHA256_Update(&context, data, (size_t)n);
 	}
 	finish(&context, ret_hex);
 	*ret_size = size;
 	return 0;
+}
+
+int sha_fd(int fd, uint64_t max, uint64_t *ret_size, char *ret_hex)
+{
+	return sha_fd_within(fd, &(struct sha_limit){ .bytes = max }, ret_size, ret_hex);
 }
 
 /* A name that git gives, not a defence: whoever forges it makes a file look unmodified. */

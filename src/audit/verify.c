@@ -312,6 +312,8 @@ static int check_file(struct check *check, json_t *entry)
 	if ((uint64_t)st.st_size != expected)
 		return blame(check, path, 0, "%llu bytes where %llu were recorded",
 			     (unsigned long long)st.st_size, (unsigned long long)expected);
+	if (!json_object_get(entry, "sha256")) /* too much to hash: its size is all we know */
+		return 0;
 	r = sha_fd(fd, expected, &size, hash);
 	if (r < 0 && r != -EFBIG)
 		return r;

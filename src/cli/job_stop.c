@@ -11,12 +11,14 @@
 
 #include "audit/files.h"
 #include "audit/list.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "cli/job.h"
 #include "jobs/state.h"
 #include "os/sys.h"
 
-enum { LOOK_NS = 50000000 };
+/* Longer than the books, a manifest and the grace of most jobs take. */
+enum { LOOK_NS = 50000000, PATIENCE_MS = 300000 };
 
 static int find_launcher(int dir_fd, const char *id, int *ret_pidfd, struct csn_error *err)
 {
@@ -46,6 +48,7 @@ static int find_launcher(int dir_fd, const char *id, int *ret_pidfd, struct csn_
 static int stop(const struct job_place *place, struct csn_error *err)
 {
 	_cleanup_fd_ int dir_fd = files_open_dir(place->root_fd, place->id), pidfd = -1;
+	uint64_t until_ms;
 	int r;
 
 	if (dir_fd < 0)
@@ -56,8 +59,16 @@ static int stop(const struct job_place *place, struct csn_error *err)
 	r = sys_pidfd_signal(pidfd, SIGTERM);
 	if (r < 0 && r != -ESRCH)
 		return csn_fail(err, r, "job", "%s: its launcher cannot be signalled", place->id);
-	while (list_status(dir_fd) == RUN_RUNNING)
+	until_ms = clock_now_ms() + PATIENCE_MS;
+	while (list_status(dir_fd) == RUN_RUNNING) {
+		if (clock_now_ms() >= until_ms)
+			return csn_fail(
+				err, -ETIMEDOUT, "job",
+				"%s was told to stop %d s ago and has not ended: its --grace "
+				"may be longer; ask again, or see `caisson job show %s`",
+				place->id, PATIENCE_MS / 1000, place->id);
 		nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+	}
 	return 0;
 }
 

@@ -108,3 +108,19 @@ def test_stop(jobs):
     assert jobs.state("one")["status"] == "stopped" and "asked to end" in jobs.output("one")
     assert "is not running" in jobs.cli("stop", "one").stderr
     jobs.verify("one")
+
+
+def test_huge_checkpoints_hold_nobody(jobs):
+    """The same sparse file four times, and one of more bytes than are hashed in all: listed, by size."""
+    done = jobs.start("one", """
+truncate -s 16G big; echo small >small
+for i in 1 2 3 4; do caisson-report checkpoint path=big; caisson-report checkpoint path=small; done
+""")
+    assert done.returncode == 0, done.stderr
+    files = json.loads((jobs.root / "one/manifest.json").read_text())["files"]
+    assert [file["size"] for file in files if file["path"] == "big"] == [16 << 30]
+    assert [len(file.get("sha256", "")) for file in files if file["path"] in ("big", "small")] in ([0, 64], [64, 0])
+    jobs.verify("one")
+    (jobs.root / "one/big").write_text("smaller")
+    with pytest.raises(AssertionError, match="bytes where"):
+        jobs.verify("one")
