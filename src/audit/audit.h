@@ -152,6 +152,15 @@ int record_begin(struct record *record, const char *root, const char *id, struct
 void record_drop(struct record *record);
 
 /*
+ * Refuses a job's folder, its logs or its chain with -EPERM where somebody else owns one, or may
+ * write in it: what they say is not believed then.
+ */
+int record_check_job(int dir_fd, const char *id, struct csn_error *err);
+
+/* Takes the right to write in a job's folder back, which its worker may have given to others. */
+void record_shut_job(int dir_fd);
+
+/*
  * Continues the chain of an existing run or job in the same folder. A line that a
  * crash cut short is removed; a chain that does not verify is refused with -EBADMSG, a run
  * that is still alive with -EBUSY.

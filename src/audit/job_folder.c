@@ -29,19 +29,48 @@ bool record_is_job_id(const char *text)
 	return strcmp(text, "heads.jsonl") != 0;
 }
 
-/* One that was there is the caller's, whoever he is, and nobody else writes in it. */
-static int check_folder(int fd, const char *id, struct csn_error *err)
+/* Ours, and nobody else writes in it: else others could have laid books of their own there. */
+static int check_own(int fd, const char *id, const char *name, struct csn_error *err)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return files_fail(err, -errno, "look at", id);
+		return files_fail(err, -errno, "look at", *name ? name : id);
 	if (st.st_uid != geteuid() || (st.st_mode & 022))
-		return csn_fail(err, -EPERM, "record",
-				"the folder %s exists and belongs to somebody else, or others may "
-				"write in it: chmod go-w, or choose another id",
-				id);
+		return csn_fail(
+			err, -EPERM, "record",
+			"%s%s%s belongs to somebody else, or others may write in it, and so may "
+			"its books be: if they are yours, chown and chmod go-w; else choose "
+			"another id",
+			id, *name ? "/" : "", name);
 	return 0;
+}
+
+int record_check_job(int dir_fd, const char *id, struct csn_error *err)
+{
+	_cleanup_fd_ int logs = -1, fd = -1;
+	int r = check_own(dir_fd, id, "", err);
+
+	if (r < 0)
+		return r;
+	logs = files_open_dir(dir_fd, "logs");
+	if (logs < 0) /* none yet, or no folder: whoever needs it says so */
+		return logs == -ENOENT ? 0 : files_fail(err, logs, "open", "logs");
+	r = check_own(logs, id, "logs", err);
+	if (r < 0)
+		return r;
+	fd = files_open_regular(logs, "events.jsonl");
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : files_fail(err, fd, "open", "logs/events.jsonl");
+	return check_own(fd, id, "logs/events.jsonl", err);
+}
+
+void record_shut_job(int dir_fd)
+{
+	struct stat st;
+
+	if (fstat(dir_fd, &st) == 0 && (st.st_mode & 022))
+		fchmod(dir_fd, st.st_mode & 07755);
 }
 
 static int make_folder(struct record *record, const char *id, struct csn_error *err)
@@ -53,7 +82,7 @@ static int make_folder(struct record *record, const char *id, struct csn_error *
 		return files_fail(err, record->dir_fd, "open the job's folder", id);
 	if (flock(record->dir_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		return csn_fail(err, -EBUSY, "record", "%s is running", id);
-	return check_folder(record->dir_fd, id, err);
+	return record_check_job(record->dir_fd, id, err);
 }
 
 /* A chain without a whole line is what a kill left of a start: it never was. */

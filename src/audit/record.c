@@ -284,10 +284,12 @@ int record_reopen(struct record *record, int root_fd, const char *run_id, struct
 	record->root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 3);
 	if (record->root_fd < 0)
 		r = files_fail(err, -errno, "open", "the run root");
-	else if (list_status(record->dir_fd) == RUN_RUNNING ||
-		 lock_folder(record->dir_fd, LOCK_EX | LOCK_NB) < 0)
+	else if (record_is_job_id(run_id))
+		r = record_check_job(record->dir_fd, run_id, err);
+	if (r == 0 && (list_status(record->dir_fd) == RUN_RUNNING ||
+		       lock_folder(record->dir_fd, LOCK_EX | LOCK_NB) < 0))
 		r = list_fail_busy(record->dir_fd, run_id, err);
-	else
+	else if (r == 0)
 		r = resume_chain(record, err);
 	if (r < 0) {
 		record_done(record);

@@ -99,6 +99,7 @@ static int close_record(struct record *record, const struct past *past, json_t *
 
 	json_array_foreach(past->checkpoints, i, path)
 		record_keep(record, json_string_value(path), NULL);
+	record_shut_job(record->dir_fd);
 	clear_way(record->dir_fd);
 	record->chain.syncs = true;
 	r = record_close(record, result, err);

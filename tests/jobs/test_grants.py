@@ -114,6 +114,26 @@ ln -s /etc/passwd .result.json.new; mkfifo .manifest.json.new; mkdir .state.json
     jobs.verify("one")
 
 
+def test_books_of_somebody_else(jobs):
+    """What others own, or may write, is not believed; and a worker lets nobody in for longer than it lives."""
+    assert jobs.start("one", "chmod 777 /workspace/run; caisson-report iteration").returncode == 0
+    folder = jobs.root / "one"
+    assert stat.S_IMODE(folder.stat().st_mode) & 0o022 == 0
+    for path in (folder, folder / "logs", folder / "logs/events.jsonl"):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        path.chmod(mode | 0o022)
+        for verb in (["resume", "one"], ["extend", "one", "--add-iterations", "1"]):
+            done = jobs.cli(*verb)
+            assert done.returncode != 0 and "others may write in it" in done.stderr, done.stderr
+        path.chmod(mode)
+        if os.geteuid() == 0:
+            os.chown(path, 65534, 65534)
+            assert "belongs to somebody else" in jobs.cli("resume", "one").stderr
+            os.chown(path, 0, 0)
+    assert jobs.cli("resume", "one").returncode == 0
+    jobs.verify("one")
+
+
 @pytest.mark.parametrize("lay", ("ln -s x .result.json.new; ln -s x .manifest.json.new; ln -s x .state.json.new",
                                  "umask 0; echo >.result.json.new; ln .result.json.new .manifest.json.new"))
 def test_links_in_the_way(jobs, lay):
