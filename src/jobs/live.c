@@ -104,13 +104,25 @@ static void register_checkpoint(struct live *live, const char *path)
 		json_array_remove(live->past.checkpoints, 0);
 }
 
+/* A path with a secret in it would be written without, and lead a later launch nowhere. */
+static bool is_secret(const struct live *live, const char *path)
+{
+	json_t *clean = redact_text(live->chain->redactor, path, strlen(path));
+	bool is_same = clean && str_is(json_string_value(clean), path);
+
+	json_decref(clean);
+	return !is_same;
+}
+
 static void enter(struct live *live, const struct report *report)
 {
 	uint64_t seq = live->chain->seq;
-	json_t *payload = json_pack("{s:s, s:O, s:o}", "kind", report->kind, "report",
-				    report->value, "books", book_json(live->book));
+	json_t *full = json_pack("{s:s, s:O, s:o}", "kind", report->kind, "report", report->value,
+				 "books", book_json(live->book));
+	json_t *payload = full ? redact_json(live->chain->redactor, full) : NULL;
 	char now[CLOCK_TEXT];
 
+	json_decref(full);
 	if (payload)
 		json_incref(payload);
 	chain_add(live->chain, EVENT_WORKER_EVENT, payload);
@@ -134,7 +146,9 @@ static void take_line(void *data, const char *line, size_t size)
 		refuse(live, why, size);
 		return;
 	}
-	if (book_enter(live->book, &report, &why))
+	if (report.path[0] && is_secret(live, report.path))
+		refuse(live, "path holds a secret: it would be lost in the books", size);
+	else if (book_enter(live->book, &report, &why))
 		enter(live, &report);
 	else if (*why)
 		refuse(live, why, size);

@@ -83,6 +83,23 @@ def test_nonsense_is_refused_and_counts_nothing(jobs):
     jobs.verify("one")
 
 
+def test_secrets_are_in_no_book(jobs):
+    secret = "correct-horse-battery"
+    done = jobs.start("one", """
+caisson-report iteration summary="it said $WORD"
+caisson-report checkpoint path="kept/$WORD/1.json"
+caisson-report checkpoint path=kept/2.json
+""", flags=["--env", f"WORD={secret}"])
+    assert done.returncode == 0, done.stderr
+    for path in ("state.json", "result.json", "manifest.json", "logs/events.jsonl", "logs/iterations.jsonl"):
+        assert secret not in (jobs.root / "one" / path).read_text(), path
+    assert jobs.iterations("one")[0]["summary"] == "it said [REDACTED:WORD]"
+    state = jobs.state("one")
+    assert (state["checkpoint"], state["refused"], state["reports"]) == ("kept/2.json", 1, 2)
+    assert any("holds a secret" in event["payload"].get("refused", "") for event in jobs.events("one", "WorkerEvent"))
+    jobs.verify("one")
+
+
 def test_iterations_and_numbers_only_grow(jobs):
     jobs.start("one", """
 caisson-report iteration iteration=3 seq=10 tokens=5
