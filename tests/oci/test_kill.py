@@ -1,4 +1,5 @@
 """Whoever is killed: nothing is left of a container, its bundle, its groups, its mounts."""
+import json
 import os
 import pathlib
 import signal
@@ -92,3 +93,22 @@ def test_its_owner_ends_it(running):
     process.communicate(timeout=30)
     assert process.returncode == 143
     assert_nothing_is_left(box, bundle)
+
+
+def test_what_a_state_says_is_not_believed(boxes):
+    """A hook in the state of a container: `runc delete` would run it as whoever calls gc."""
+    box = boxes("runc")
+    process = box.start(PYTHON, "-c", "import time; print('up', flush=True); time.sleep(60)", result=False)
+    assert process.stdout.read(3) == b"up\n"
+    [bundle] = box.bundles()
+    [path] = (bundle / "state").glob("*/state.json")
+    state = json.loads(path.read_text())
+    process.terminate()
+    process.communicate(timeout=30)
+    mark = box.base / "mark"
+    state["config"]["Hooks"] = {"poststop": [{"path": "/usr/bin/touch", "args": ["touch", str(mark)]}]}
+    path.parent.mkdir(parents=True, mode=0o700)
+    path.write_text(json.dumps(state))
+    (bundle / "runtime").write_text("runc")
+    assert f"bundle {bundle.name}" in box.cli("gc").text
+    assert not mark.exists() and not bundle.exists()

@@ -1,6 +1,10 @@
 /*
  * Folders of bundles, and their removal; see leftover.h. Runs in the monitor and, after its death,
- * in the cleaner, both with the caller's rights. Nothing inside the wall reaches these folders.
+ * in the cleaner, both with the caller's rights.
+ *
+ * Attack in mind: whoever comes to write in the run root leaves a state there whose hooks, groups
+ * and process numbers are his. So the runtime is not asked to forget it: nothing of what a state
+ * says is believed. Processes end with their agent and their groups, and what is here is removed.
  */
 #include "backend/oci/leftover.h"
 
@@ -8,23 +12,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/oci/runtime.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "os/sys.h"
 
 #define FOLDER ".oci"
 
-enum { DELETE_MS = 5000, LEVELS_MAX = 8 };
+enum { LEVELS_MAX = 8, GROUP_TRIES = 50, GROUP_PAUSE_US = 10000 };
 
 bool leftover_path(const char *state_root, const char *id, char *ret_path)
 {
@@ -90,79 +89,65 @@ static void remove_tree(int dir_fd, const char *name, int levels)
 	unlinkat(dir_fd, name, AT_REMOVEDIR);
 }
 
-static void run_delete(const char *program, const char *state, const char *id)
+/* "20290101-000000-0123456789ab": nothing that leads elsewhere. */
+static bool is_id(const char *name)
 {
-	static char *const env[] = { (char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
-	char *const argv[] = { (char *)program,   (char *)"--root", (char *)state, (char *)"delete",
-			       (char *)"--force", (char *)id,       NULL };
-	_cleanup_fd_ int pidfd = -1;
-	struct pollfd end;
-	pid_t pid = sys_clone(0, &pidfd, -1);
-
-	if (pid == 0) {
-		int null_fd = open("/dev/null", O_RDWR);
-		sigset_t none;
-
-		for (int fd = 0; fd < 3; fd++)
-			dup2(null_fd, fd);
-		sys_close_from(3);
-		sigemptyset(&none);
-		sigprocmask(SIG_SETMASK, &none, NULL);
-		execve(program, argv, env);
-		_exit(127);
-	}
-	if (pid < 0)
-		return;
-	end = (struct pollfd){ .fd = pidfd, .events = POLLIN };
-	if (poll(&end, 1, DELETE_MS) == 0)
-		sys_pidfd_signal(pidfd, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	return *name && name[strspn(name, "0123456789abcdef-")] == 0;
 }
 
-/* Is there state of a container? A runtime that ended by itself took it along. */
-static bool has_state(int dir_fd)
+/* Empty groups; those who were in them are dying. */
+static void remove_group(const char *base, const char *above, const char *id)
 {
-	int fd = openat(dir_fd, "state", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-	bool any = false;
+	const char *const between[][3] = { { "/caisson/", id, "/cmd" },
+					   { "/caisson/", id, "" },
+					   { "", "", "" } };
+	char path[PATH_MAX];
 
-	if (!dir) {
-		fd_close(fd);
-		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(between); i++) {
+		int n = snprintf(path, sizeof path, "/sys/fs/cgroup/%s%s%s%s%s/%s", base, above,
+				 between[i][0], between[i][1], between[i][2], id);
+
+		if (n < 0 || n >= (int)sizeof path)
+			continue;
+		for (int j = 0; j < GROUP_TRIES && rmdir(path) < 0 && errno == EBUSY; j++)
+			usleep(GROUP_PAUSE_US);
 	}
-	while (!any && (entry = readdir(dir)))
-		any = !str_is(entry->d_name, ".") && !str_is(entry->d_name, "..");
-	closedir(dir);
-	return any;
 }
 
-static void forget(int dir_fd, const char *path, const char *id)
+/* runc makes its own, in our group, and beneath the caller's in hierarchies where we have none. */
+static void remove_groups(const char *id)
 {
-	char name[32] = "", program[PATH_MAX], state[PATH_MAX];
-	_cleanup_fd_ int fd = openat(dir_fd, "runtime", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	char line[PATH_MAX];
 
-	if (!has_state(dir_fd) || fd < 0 || read(fd, name, sizeof name - 1) <= 0 ||
-	    !runtime_named(name, program) ||
-	    snprintf(state, sizeof state, "%s/state", path) >= (int)sizeof state)
-		return;
-	run_delete(program, state, id);
+	while (file && is_id(id) && fgets(line, sizeof line, file)) {
+		char *name = strchr(line, ':'), *above = name ? strchr(name + 1, ':') : NULL;
+
+		if (!above)
+			continue;
+		*name++ = *above++ = 0;
+		above[strcspn(above, "\n")] = 0;
+		if (str_is(name, "")) { /* v2, alone or beside v1 */
+			remove_group("", above, id);
+			name = (char *)(uintptr_t) "unified";
+		}
+		remove_group(str_starts(name, "name=") ? name + strlen("name=") : name, above, id);
+	}
+	if (file)
+		fclose(file);
 }
 
 void leftover_remove(const char *state_root, const char *id)
 {
-	_cleanup_fd_ int dir_fd = -1, above_fd = -1;
-	char path[PATH_MAX], above[PATH_MAX];
+	_cleanup_fd_ int above_fd = -1;
+	char above[PATH_MAX];
 
-	if (!leftover_path(state_root, id, path) || !leftover_path(state_root, ".", above))
+	if (!leftover_path(state_root, ".", above))
 		return;
-	dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	above_fd = open(above, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir_fd < 0 || above_fd < 0)
-		return;
-	forget(dir_fd, path, id);
-	remove_tree(above_fd, id, LEVELS_MAX);
+	if (above_fd >= 0)
+		remove_tree(above_fd, id, LEVELS_MAX);
+	remove_groups(id);
 }
 
 static bool is_free(int above_fd, const char *id)

@@ -3,7 +3,6 @@
  *
  *   <state root>/.oci/<id>/        0700; its lock (flock) is the monitor's
  *       config.json                the bundle
- *       runtime                    the program's name: who can end what it started
  *       state/                     the runtime's own
  */
 #pragma once
@@ -20,7 +19,8 @@ int leftover_make(const char *state_root, const char *id, int *ret_fd, struct cs
 /* Its path, to `ret_path` (PATH_MAX bytes): false if it is too long. */
 bool leftover_path(const char *state_root, const char *id, char *ret_path);
 
-/* Has the runtime end and forget what it started, and removes the folder. Nothing there is fine. */
+/* Removes the folder, and empty groups of that name. Nothing there is fine; nothing in it is
+ * believed. */
 void leftover_remove(const char *state_root, const char *id);
 
 /* The same for every folder whose lock nobody holds; each is told as "bundle". */

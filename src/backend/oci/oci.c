@@ -271,8 +271,6 @@ static int write_bundle(struct start *start, const struct wall *wall, struct csn
 
 	if (!config && err->code != 0)
 		return -err->code;
-	if (r >= 0)
-		r = write_file(wall->skeleton, "runtime", start->runtime->name);
 	free(text);
 	json_decref(config);
 	return r < 0 ? csn_fail(err, r, "bundle", "cannot write the bundle in %s: %s",

@@ -50,14 +50,6 @@ const struct runtime *runtime_find(enum runtime_wall wall, char *ret_path)
 	return NULL;
 }
 
-const struct runtime *runtime_named(const char *name, char *ret_path)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++)
-		if (str_is(runtimes[i].runtime.name, name) && program_find(name, folders, ret_path))
-			return &runtimes[i].runtime;
-	return NULL;
-}
-
 /* Root of the machine, to whom every id is there to give: not one of a user namespace. */
 static bool is_root(void)
 {

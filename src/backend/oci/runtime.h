@@ -21,8 +21,5 @@ enum runtime_wall { RUNTIME_OCI, RUNTIME_GVISOR };
 /* The one to use for a wall, its path to `ret_path` (PATH_MAX bytes); NULL: none is installed. */
 const struct runtime *runtime_find(enum runtime_wall wall, char *ret_path);
 
-/* One of them by its name, NULL. */
-const struct runtime *runtime_named(const char *name, char *ret_path);
-
 /* What can be had of a wall here, and why not. */
 void runtime_probe(enum runtime_wall wall, struct backend_report *ret_report);
