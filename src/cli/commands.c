@@ -209,8 +209,8 @@ const struct cli_command cli_commands[] = {
 		  "the result is all of stdout: the command's output is then only in the record, "
 		  "see `caisson runs show`.\n\n"
 		  "Flags end at the first word that is none. Status 124: a clock ran out. 125: "
-		  "nothing was "
-		  "started, stderr says why. 126, 127: the program is not executable, or missing. "
+		  "nothing was started, or the wall was lost while the command ran; stderr says "
+		  "which. 126, 127: the program is not executable, or missing. "
 		  "137: a limit "
 		  "ended it. 128+N: signal N.",
 	  .flags = run_flags,
