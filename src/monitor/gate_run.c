@@ -241,14 +241,18 @@ static int answer(struct worker *worker, struct program *program, int status)
 	return tell_failure(worker, program, status);
 }
 
-/* A signal to the worker ends the program first, and then the worker. */
+/* A signal to the worker ends the program first, and then the worker. The monitor's death is such
+ * a signal from here on: of SIGKILL, which a worker has otherwise, nobody sweeps what the program
+ * started. The kernel has one or the other at any time, so that no death falls between. */
 static int await_stop(void)
 {
 	sigset_t stop;
 
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTERM);
-	sigprocmask(SIG_BLOCK, &stop, NULL);
+	if (sigprocmask(SIG_BLOCK, &stop, NULL) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0)
+		return -errno;
 	return signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

@@ -210,6 +210,35 @@ def test_the_sandboxs_end_ends_a_gate(box):
     assert [event["reason"] for event in box.events()] == ["the sandbox ended before it did"]
 
 
+def test_the_monitors_death_ends_all_of_a_gate(box):
+    nap = f"sleep 47{os.getpid()}"  # of this run of the test alone
+    program(box.tools / "slow", f"#!/bin/sh\nsetsid sh -c '{nap}1' &\n{nap}2\n")
+    box.gate(f"{{name: slow, command: [{box.tools}/slow]}}")
+
+    def left():
+        return subprocess.run(["pgrep", "-f", f"^{nap}[12]$"], capture_output=True, text=True).stdout.split()
+
+    monitor = subprocess.Popen([box.caisson, "run", "--policy", box.policy(), "--backend", "process", "--run-dir",
+                                box.runs, "--", "slow"], cwd=box.project, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 20
+        while len(left()) < 2 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert len(left()) == 2
+        monitor.kill()
+        monitor.wait()
+        until = time.monotonic() + 20
+        while left() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert left() == []
+    finally:
+        monitor.kill()
+        monitor.wait()
+        for pid in left():
+            os.kill(int(pid), 9)
+
+
 def test_the_record_has_what_was_asked_and_no_secret(box):
     box.gate(f"{{name: quiet, command: [{box.tools}/echo], ephemeral: true}}")
     box.sh("caisson-gate echo '{\"a\": \"sesame-open\"}'; quiet '{\"a\": \"b\"}'", more="env: {set: {KEY: sesame-open}}\n")
