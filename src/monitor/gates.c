@@ -29,9 +29,9 @@ struct gate {
 };
 
 struct gate_call {
-	int64_t ref; /* the agent's; 0: free */
-	int64_t id;  /* on record */
-	struct gate *gate;
+	struct gate *gate; /* NULL: free */
+	int64_t ref;       /* the agent's */
+	int64_t id;        /* on record */
 	json_t *args;
 	char *text; /* the same, for its program */
 	struct gate_order order;
@@ -192,7 +192,7 @@ void gates_free(struct gates *gates)
 	for (size_t i = 0; i < GATES_CALLS; i++) {
 		struct term reason = text_term("the sandbox ended before it did");
 
-		if (gates->calls[i].ref && !gates->calls[i].is_told)
+		if (gates->calls[i].gate && !gates->calls[i].is_told)
 			record(gates, &gates->calls[i], &reason, true);
 		call_free(&gates->calls[i]);
 	}
@@ -277,7 +277,7 @@ static struct gate *find_gate(struct gates *gates, const struct term *name)
 static struct gate_call *find_free(struct gates *gates)
 {
 	for (size_t i = 0; i < GATES_CALLS; i++)
-		if (!gates->calls[i].ref)
+		if (!gates->calls[i].gate)
 			return &gates->calls[i];
 	return NULL;
 }
@@ -394,20 +394,33 @@ static void begin(struct gates *gates, struct gate_call *call)
 		fail(gates, call, err.text);
 }
 
-void gates_call(struct gates *gates, const struct term *items)
+static bool is_under_way(const struct gates *gates, int64_t ref)
+{
+	for (size_t i = 0; i < GATES_CALLS; i++)
+		if (gates->calls[i].gate && !gates->calls[i].is_told && gates->calls[i].ref == ref)
+			return true;
+	return false;
+}
+
+int gates_call(struct gates *gates, const struct term *items, struct csn_error *err)
 {
 	struct gate *gate = find_gate(gates, &items[2]);
-	struct csn_error err = { 0 };
+	struct csn_error why = { 0 };
 	json_t *args = NULL;
 	struct gate_call *call;
-	int r = gate ? read_args(gate, &items[3], &args, &err) : unknown(&items[2], &err);
+	int r;
+
+	if (is_under_way(gates, items[1].integer))
+		return csn_fail(err, -EBADMSG, "gates",
+				"the agent began a gate's call twice: this is not our agent");
+	r = gate ? read_args(gate, &items[3], &args, &why) : unknown(&items[2], &why);
 
 	if (r >= 0)
-		r = admit(gates, gate, &err);
+		r = admit(gates, gate, &why);
 	if (r < 0) {
 		json_decref(args);
-		refuse(gates, items, &err);
-		return;
+		refuse(gates, items, &why);
+		return 0;
 	}
 	call = find_free(gates);
 	*call = (struct gate_call){ .ref = items[1].integer,
@@ -416,6 +429,7 @@ void gates_call(struct gates *gates, const struct term *items)
 				    .args = args,
 				    .started_us = clock_now_us() };
 	begin(gates, call);
+	return 0;
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */

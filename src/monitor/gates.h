@@ -50,8 +50,9 @@ void gates_forget(struct gates *gates);
  */
 void gates_on_fork(struct gates *gates, void (*forget)(void *data), void *data);
 
-/* {gate_call, …} of the agent's. */
-void gates_call(struct gates *gates, const struct term *items);
+/* {gate_call, …} of the agent's. 0, also when it is refused; -EBADMSG with a sentence for a Ref
+ * that is under way. */
+int gates_call(struct gates *gates, const struct term *items, struct csn_error *err);
 
 /* Who opened the sandbox is there: functions are asked for on this stream, and answered. */
 void gates_on_host(struct gates *gates, struct channel *host);

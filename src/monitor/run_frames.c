@@ -420,8 +420,7 @@ static int on_gate_call(struct run *run, const struct term *items, struct csn_er
 {
 	if (!run->gates || !run->is_ready)
 		return out_of_turn(err, "a gate's call");
-	gates_call(run->gates, items);
-	return 0;
+	return gates_call(run->gates, items, err);
 }
 
 typedef int (*frame_handler)(struct run *run, const struct term *items, struct csn_error *err);

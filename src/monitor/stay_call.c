@@ -506,8 +506,7 @@ static int on_gate_call(struct stay *stay, const struct term *items, struct csn_
 {
 	if (!stay->run.gates)
 		return out_of_turn(err, "a gate's call");
-	gates_call(stay->run.gates, items);
-	return 0;
+	return gates_call(stay->run.gates, items, err);
 }
 
 typedef int (*agent_handler)(struct stay *stay, const struct term *items, struct csn_error *err);
