@@ -93,12 +93,16 @@ static void send_term(void)
 	put(term, size);
 }
 
-static void ready(void)
+static void ready_with(int has_gates)
 {
 	begin();
 	tuple(2);
 	atom("ready");
-	map(3);
+	map(has_gates ? 4 : 3);
+	if (has_gates) {
+		atom("gates");
+		atom("true");
+	}
 	atom("version");
 	integer(1);
 	atom("verbs");
@@ -109,6 +113,11 @@ static void ready(void)
 	atom("enforces");
 	byte(106);
 	send_term();
+}
+
+static void ready(void)
+{
+	ready_with(0);
 }
 
 static void data(int ref, const char *stream, size_t length)
@@ -140,6 +149,30 @@ static void reply(int ref, int code)
 	atom("max_rss_bytes");
 	integer(1);
 	send_term();
+}
+
+static void text(const char *value)
+{
+	byte(109);
+	number(strlen(value), 4);
+	while (*value)
+		byte(*value++);
+}
+
+static void gate_twice(void)
+{
+	ready_with(1);
+	for (int i = 0; i < 40; i++) {
+		begin();
+		tuple(4);
+		atom("gate_call");
+		integer(0);
+		text("slow");
+		text("{}");
+		send_term();
+	}
+	for (;;)
+		pause();
 }
 
 static void garbage(void)

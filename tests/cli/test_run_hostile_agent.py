@@ -21,7 +21,7 @@ LANDLOCK_SHORT = LANDLOCK + "limits: {startup: 700ms, command: 700ms}\n"
 def agents(tmp_path_factory, shared):
     folder = shared / "hostile"
     folder.mkdir()
-    for kind in [*ENDS, *WAITS, "forged", "two_replies"]:
+    for kind in [*ENDS, *WAITS, "forged", "two_replies", "gate_twice"]:
         subprocess.run(["cc", "-static", "-O1", "-w", f"-DKIND={kind}", "-o", folder / kind, HERE / "hostile_agent.c"],
                        check=True)
     return folder
@@ -98,6 +98,13 @@ def test_a_lie_in_turn_is_only_a_lie(box, meet):
 def test_an_answer_too_many(box, meet):
     run = meet("two_replies")
     assert run.status in (0, 124, 125) and run.seconds < 3, run
+
+
+def test_a_gate_is_called_once_by_a_number(box, meet):
+    """Else one number would hold any number of programs on the host."""
+    run = meet("gate_twice", "version: 1\nlimits: {startup: 5s, command: 5s}\ngates: [{name: slow, command: [/bin/sleep, '47']}]\n")
+    assert run.status == 125 and run.reason in ("lost", "start_failed") and "twice" in run.err, run
+    assert run.seconds < 4 and not leftovers(box), run
 
 
 def test_no_agent(box, program):
