@@ -132,7 +132,7 @@ def working(pid):
     def is_spare(child):
         try:
             names = [pathlib.Path(f"/proc/{who}/comm").read_text() for who in [child, *children(child)]]
-        except FileNotFoundError:
+        except OSError:  # it has just ended
             return False
         return names in (["caisson-agent\n", "caisson-spare\n"], ["caisson-spare\n"])
 
@@ -142,9 +142,10 @@ def working(pid):
 def children(pid):
     """Of a process, and theirs, without dead ones."""
     found = []
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            found += [int(child), *children(child)]
+    with contextlib.suppress(OSError):  # it goes while we look
+        for task in os.listdir(f"/proc/{pid}/task"):
+            for child in pathlib.Path(f"/proc/{pid}/task/{task}/children").read_text().split():
+                found += [int(child), *children(child)]
     return alive(found)
 
 
