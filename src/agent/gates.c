@@ -161,7 +161,10 @@ int gates_open(struct agent *agent, const struct term *names, const struct term 
 static void peer_free(struct agent *agent, struct peer *peer)
 {
 	agent->gates->peers[peer->slot] = NULL;
-	fd_close(peer->fd); /* which ends its watch */
+	/* A keeper that was just forked may hold it open yet, and the watch with it: what is told
+	 * of the old one would be taken for the slot's next. */
+	agent_unwatch(agent, peer->fd);
+	fd_close(peer->fd);
 	buf_done(&peer->in);
 	buf_done(&peer->out);
 	free(peer);
