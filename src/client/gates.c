@@ -59,7 +59,7 @@ static struct gates *gates_of(const struct csn_sandbox *link)
 
 /* ---- made and freed ------------------------------------------------------------------------- */
 
-void gates_free(struct gates *gates)
+void client_gates_free(struct gates *gates)
 {
 	struct task *task, *next;
 
@@ -112,7 +112,7 @@ static int copy(struct gates *gates, const csn_gate *given, csn_error *err)
 static int take(struct csn_sandbox *link, const struct term *items);
 static void end(struct csn_sandbox *link);
 
-int gates_new(const csn_options *options, struct gates **ret_gates, csn_error *err)
+int client_gates_new(const csn_options *options, struct gates **ret_gates, csn_error *err)
 {
 	struct gates *gates;
 	int r = 0;
@@ -135,18 +135,18 @@ int gates_new(const csn_options *options, struct gates **ret_gates, csn_error *e
 	for (size_t i = 0; r == 0 && i < options->gate_count; i++)
 		r = copy(gates, &options->gates[i], err);
 	if (r < 0)
-		gates_free(gates);
+		client_gates_free(gates);
 	else
 		*ret_gates = gates;
 	return r;
 }
 
-const char *const *gates_words(const struct gates *gates)
+const char *const *client_gates_words(const struct gates *gates)
 {
 	return gates ? gates->words : NULL;
 }
 
-void gates_lend(struct gates *gates, struct csn_sandbox *link)
+void client_gates_lend(struct gates *gates, struct csn_sandbox *link)
 {
 	link->gates = gates ? &gates->link : NULL;
 }
@@ -311,7 +311,7 @@ static void *serve(void *data)
 	return NULL;
 }
 
-int gates_start(struct csn_sandbox *link, csn_error *err)
+int client_gates_start(struct csn_sandbox *link, csn_error *err)
 {
 	struct gates *gates = gates_of(link);
 	sigset_t all, before;
@@ -343,5 +343,5 @@ static void end(struct csn_sandbox *link)
 	if (gates->is_started)
 		pthread_join(gates->thread, NULL);
 	link->gates = NULL;
-	gates_free(gates);
+	client_gates_free(gates);
 }

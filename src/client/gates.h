@@ -17,16 +17,16 @@
 struct gates;
 
 /* Copies what the options name: 0 and NULL where there are none; -CSN_INVALID, -CSN_ENOMEM. */
-int gates_new(const csn_options *options, struct gates **ret_gates, csn_error *err);
+int client_gates_new(const csn_options *options, struct gates **ret_gates, csn_error *err);
 
 /* As --gate takes them, ends with NULL; NULL for NULL. Borrowed. */
-const char *const *gates_words(const struct gates *gates);
+const char *const *client_gates_words(const struct gates *gates);
 
 /* Gives them to a link, before anything is read from it. NULL is fine. */
-void gates_lend(struct gates *gates, struct csn_sandbox *link);
+void client_gates_lend(struct gates *gates, struct csn_sandbox *link);
 
 /* Starts the thread of a link that has gates, and nothing for another. 0 or -code. */
-int gates_start(struct csn_sandbox *link, csn_error *err);
+int client_gates_start(struct csn_sandbox *link, csn_error *err);
 
 /* Of ones that no link was given. NULL is fine. */
-void gates_free(struct gates *gates);
+void client_gates_free(struct gates *gates);

@@ -75,21 +75,21 @@ static csn_sandbox *start(const csn_options *options, struct spawned *spawned, c
 	struct gates *gates;
 	csn_sandbox *link = NULL;
 
-	if (gates_new(options, &gates, err) < 0)
+	if (client_gates_new(options, &gates, err) < 0)
 		return NULL;
 	if (options->wall && wall_start(options->wall, &wall, &theirs, err) < 0) {
-		gates_free(gates);
+		client_gates_free(gates);
 		return NULL;
 	}
-	if (starter_spawn(options, &(struct lent_host){ theirs, gates_words(gates) }, spawned,
-			  err) == 0)
+	if (starter_spawn(options, &(struct lent_host){ theirs, client_gates_words(gates) },
+			  spawned, err) == 0)
 		link = make_handle(spawned->fd, err);
 	if (!link) {
 		wall_end(wall);
-		gates_free(gates);
+		client_gates_free(gates);
 		return NULL;
 	}
-	gates_lend(gates, link);
+	client_gates_lend(gates, link);
 	link->wall = wall;
 	link->end_wall = wall_end;
 	return link;
@@ -116,7 +116,7 @@ CSN_API csn_sandbox *csn_open(const csn_options *options, csn_error *err)
 	link->timeout_ms = options->call_timeout_ms;
 	wait_ms = options->start_timeout_ms ? options->start_timeout_ms : START_MS;
 	if (wait_ready(link, wait_ms < INT_MAX ? (int)wait_ms : INT_MAX, err) == 0 &&
-	    gates_start(link, err) == 0)
+	    client_gates_start(link, err) == 0)
 		return link;
 	csn_close(link);
 	return NULL;
