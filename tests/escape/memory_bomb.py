@@ -12,7 +12,7 @@ def family():
     told, tell = os.pipe()
     for _ in range(8):
         if os.fork() == 0:
-            held = bytearray(b"x" * (64 << 20))
+            held = bytearray(b"x") * (64 << 20)  # one allocation: two would pass a limit of each process
             os.write(tell, b"h")
             time.sleep(20)
             os._exit(len(held) & 1)
