@@ -390,6 +390,19 @@ def test_tally_reads_junit(tmp_path):
     assert done.stdout.strip().split("\n")[-1] == "1 passed, 2 failed"
 
 
+def test_tally_of_what_was_asked_again(tmp_path):
+    def report(name, *cases):
+        text = "".join(f'<testcase classname="a" name="{case}">{told}</testcase>' for case, told in cases)
+        (tmp_path / name).write_text(f"<testsuites><testsuite>{text}</testsuite></testsuites>")
+
+    no = '<failure message="no"/>'
+    report("pytest-x.xml", ("b", ""), ("c", no), ("d", no), ("e", no))
+    report("pytest-x-again.xml", ("c", ""), ("d", no), ("e", '<skipped message="kvm"/>'))
+    done = run([PYTHON, f"{TOP}/tools/check-skips", *sorted(map(str, tmp_path.iterdir()))])
+    *lines, last = done.stdout.strip().split("\n")
+    assert last == "2 passed, 2 failed" and "failed once, passed by itself: a::c: no" in lines
+
+
 # ---- set-up --------------------------------------------------------------------------------
 
 
