@@ -296,7 +296,7 @@ static void test_good(void)
 		struct csn_error err = { 0 };
 		int code = parse(table[i].text, strlen(table[i].text), &policy, &err);
 
-		printf("# %s: %s\n", table[i].text, err.text);
+		printf("# %.*s: %s\n", (int)strcspn(table[i].text, "\n"), table[i].text, err.text);
 		CHECK(code == 0);
 		CHECK(policy->values[table[i].id].number == table[i].number);
 		policy_free(policy);
