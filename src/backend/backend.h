@@ -101,10 +101,11 @@ struct backend {
 	/* May commands read this path of the system? For a wall without a view of its own; NULL:
 	 * none of it is known. */
 	bool (*shows)(const char *path);
-	bool has_view;     /* paths inside are its own; false: they are the host's */
-	bool is_contained; /* the end of its first process ends every other */
-	bool is_program;   /* that process is a program of the host's (piped.h), and what runs is
-			    * elsewhere: nothing of it is looked at, limits are the wall's own */
+	bool has_view;      /* paths inside are its own; false: they are the host's */
+	bool freezes_links; /* `frozen` may name links: they cannot be replaced then */
+	bool is_contained;  /* the end of its first process ends every other */
+	bool is_program;    /* that process is a program of the host's (piped.h), and what runs is
+			     * elsewhere: nothing of it is looked at, limits are the wall's own */
 	/* Of such a one: its program was killed, or ended with 125, which is how an engine's says
 	 * that it could not start anything; ends what there is of sandbox `id`, and believes
 	 * nothing that was kept. Also called by the cleaner of a killed monitor. NULL: nothing to

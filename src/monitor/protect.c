@@ -1,8 +1,7 @@
 /*
- * Names in a writable workspace that a program may not write; see protect.h. The workspace may
- * have been written by untrusted code before: every step is one component, by descriptor,
- * without following links. A protected name that is a symlink cannot be frozen by a mount, and
- * is listed as not enforced.
+ * Names in a writable workspace that a program may not write; see protect.h. What has to be frozen
+ * for one is for protect_walk.c to say; here is what is kept of it, the placeholders of what is
+ * absent, and whether it held.
  */
 #include "monitor/protect.h"
 
@@ -17,6 +16,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "monitor/protect_walk.h"
 
 enum { NOTES_SIZE = PROTECT_MAX * sizeof(struct placeholder_note) };
 
@@ -27,47 +27,18 @@ struct work {
 	size_t frozen_count, not_enforced_count;
 };
 
-/* What one component is. */
-enum found { FOUND_NONE, FOUND_FOLDER, FOUND_OTHER, FOUND_OURS };
-
-/* Or -errno: -ELOOP is a link. */
-static int look(int dir_fd, const char *name)
-{
-	struct stat st;
-
-	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? FOUND_NONE : -errno;
-	if (S_ISLNK(st.st_mode))
-		return -ELOOP;
-	if (placeholder_is_marked(&st))
-		return FOUND_OURS;
-	return S_ISDIR(st.st_mode) ? FOUND_FOLDER : FOUND_OTHER;
-}
-
-/* Is it a name that is frozen, or beneath one? A placeholder is closed to us too. */
-static bool is_frozen(const struct protect *protect, const char *path)
-{
-	for (const char **frozen = protect->frozen; *frozen; frozen++) {
-		size_t n = strlen(*frozen);
-
-		if (strncmp(path, *frozen, n) == 0 && (path[n] == 0 || path[n] == '/'))
-			return true;
-	}
-	return false;
-}
-
-static int freeze(struct work *work, const char *path, size_t size)
+static int freeze(struct work *work, const char *path)
 {
 	const char **frozen = work->protect->frozen;
 
 	if (work->frozen_count == PROTECT_MAX)
 		return -E2BIG;
-	frozen[work->frozen_count] = arena_copy(work->arena, path, size);
+	frozen[work->frozen_count] = arena_text(work->arena, path);
 	return frozen[work->frozen_count++] ? 0 : -ENOMEM;
 }
 
-/* Takes the parent's descriptor. The name will be the next frozen one. */
-static int mean(struct work *work, int *parent_fd, const char *name)
+/* The name will be the next frozen one. */
+static int mean(struct work *work, int parent_fd, const char *name)
 {
 	struct protect *protect = work->protect;
 	struct placeholder *meant = &protect->placeholders[protect->placeholder_count];
@@ -75,47 +46,39 @@ static int mean(struct work *work, int *parent_fd, const char *name)
 	if (protect->placeholder_count == PROTECT_MAX)
 		return -E2BIG;
 	protect->frozen_at[protect->placeholder_count++] = work->frozen_count;
-	meant->parent_fd = fd_take(parent_fd);
+	meant->parent_fd = fcntl(parent_fd, F_DUPFD_CLOEXEC, 3);
 	meant->fd = -1;
 	snprintf(meant->name, sizeof meant->name, "%s", name);
-	return 0;
+	return meant->parent_fd < 0 ? -errno : 0;
 }
 
-/* Walks `path`. The frozen point is its first component that is absent, which will be a
- * placeholder, or the whole path when all of it exists. */
+static int freeze_point(void *context, const struct protect_point *point)
+{
+	struct work *work = context;
+	int r = point->kind == PROTECT_ABSENT ? mean(work, point->parent_fd, point->name) : 0;
+
+	return r < 0 ? r : freeze(work, point->path);
+}
+
+static int walk(struct work *work, const char *path, bool is_to_freeze)
+{
+	const struct protect_walk how = {
+		.plan = work->plan,
+		.workspace_fd = work->protect->workspace_fd,
+		.frozen = work->protect->frozen,
+		.may_freeze_links = work->protect->may_freeze_links,
+		.freeze = is_to_freeze ? freeze_point : NULL,
+		.context = work,
+	};
+
+	return protect_walk(&how, path);
+}
+
 static int protect_one(struct work *work, const char *path)
 {
-	_cleanup_fd_ int dir_fd = fcntl(work->protect->workspace_fd, F_DUPFD_CLOEXEC, 3);
-	char name[PLACEHOLDER_NAME];
-	const char *at = path;
+	int r = walk(work, path, true);
 
-	if (is_frozen(work->protect, path))
-		return 0;
-	for (;;) {
-		size_t n = strcspn(at, "/"), upto = (size_t)(at - path) + n;
-		int found, next_fd, r;
-
-		if (n == 0 || n >= sizeof name || dir_fd < 0)
-			return 0;
-		memcpy(name, at, n);
-		name[n] = 0;
-		found = look(dir_fd, name);
-		if (found == FOUND_NONE || found == FOUND_OURS) {
-			r = mean(work, &dir_fd, name);
-			return r < 0 ? r : freeze(work, path, upto);
-		}
-		if (found < 0)
-			return 0;
-		if (at[n] == 0)
-			return freeze(work, path, upto);
-		next_fd = found == FOUND_FOLDER
-				  ? openat(dir_fd, name,
-					   O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-				  : -1;
-		fd_close(dir_fd);
-		dir_fd = next_fd;
-		at += n + 1;
-	}
+	return r < 0 ? r : 0;
 }
 
 /* The policy file in force, where it lies in the workspace. */
@@ -154,14 +117,15 @@ static int make_notes(struct protect *protect)
 	return 0;
 }
 
-int protect_look(const struct plan *plan, struct arena *arena, struct protect *ret_protect,
-		 struct csn_error *err)
+int protect_look(const struct plan *plan, bool may_freeze_links, struct arena *arena,
+		 struct protect *ret_protect, struct csn_error *err)
 {
 	struct work work = { .plan = plan, .arena = arena, .protect = ret_protect };
 	struct protect *protect = ret_protect;
 	int r;
 
 	protect->workspace_fd = -1;
+	protect->may_freeze_links = may_freeze_links;
 	protect->placeholder_count = 0;
 	protect->notes = NULL;
 	protect->frozen = protect->not_enforced = NULL;
@@ -181,19 +145,30 @@ int protect_look(const struct plan *plan, struct arena *arena, struct protect *r
 	return r < 0 ? csn_fail(err, r, "workspace", "cannot protect names in the workspace") : 0;
 }
 
+/* Somebody's own came there meanwhile. */
+static bool is_no_link(const struct placeholder *placeholder)
+{
+	struct stat st;
+
+	return fstatat(placeholder->parent_fd, placeholder->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       !S_ISLNK(st.st_mode);
+}
+
 /* Does what stands there now, ours or not, have to be mounted read-only, and can it be? */
 static bool can_freeze(struct protect *protect, size_t i)
 {
 	struct placeholder *placeholder = &protect->placeholders[i];
 	int r = placeholder_make(placeholder, &protect->notes[i]);
 
-	return r > 0 || (r == 0 && look(placeholder->parent_fd, placeholder->name) > FOUND_NONE);
+	return r > 0 || (r == 0 && is_no_link(placeholder));
 }
 
 static int list_unless_frozen(struct work *work, const char *path)
 {
-	if (is_frozen(work->protect, path))
-		return 0;
+	int r = walk(work, path, false);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
 	if (work->not_enforced_count == PROTECT_MAX)
 		return -E2BIG;
 	work->protect->not_enforced[work->not_enforced_count++] = path;

@@ -1,9 +1,10 @@
 /*
  * protect - names in a writable workspace that a program may not write or create
  *
- * What exists is frozen (mounted read-only over itself). A name that is absent could be created
- * (a git hook that runs on the host later), so a placeholder stands there while the run lasts,
- * frozen too. Looking comes first and changes nothing; what is to be made is known then to
+ * What exists is frozen (mounted read-only over itself), and so is what it leads to: the target of
+ * a link, the folder that a `.git` file names (protect_walk.h). A name that is absent could be
+ * created (a git hook that runs on the host later), so a placeholder stands there while the run
+ * lasts, frozen too. Looking comes first and changes nothing; what is to be made is known then to
  * whoever has to remove it, before it is made.
  */
 #pragma once
@@ -30,14 +31,14 @@ struct protect {
 	struct placeholder placeholders[PROTECT_MAX]; /* meant or made */
 	size_t frozen_at[PROTECT_MAX];                /* of each: its place in `frozen` */
 	size_t placeholder_count;
-	bool is_made;
+	bool is_made, may_freeze_links;
 	struct placeholder_note *notes; /* one each, shared with what is forked later; NULL: none */
 };
 
 /* Finds what to freeze and what to make, for `plan.workspace.protect` and the policy file in
- * force. 0 or -errno. */
-int protect_look(const struct plan *plan, struct arena *arena, struct protect *ret_protect,
-		 struct csn_error *err);
+ * force. `may_freeze_links`: the wall mounts what it freezes over a link itself. 0 or -errno. */
+int protect_look(const struct plan *plan, bool may_freeze_links, struct arena *arena,
+		 struct protect *ret_protect, struct csn_error *err);
 
 /* Makes the placeholders, and settles which names are not enforced. 0 or -errno. */
 int protect_make(struct protect *protect, const struct plan *plan, struct arena *arena,

@@ -265,7 +265,8 @@ static int find_names(struct run *run)
 	if (run_is_declared(run))
 		return 0; /* it mounts nothing of ours over them */
 	if (run->backend->has_view)
-		return protect_look(plan, &run->arena, &run->protect, &run->error);
+		return protect_look(plan, run->backend->freezes_links, &run->arena, &run->protect,
+				    &run->error);
 	if (run->backend->tier != TIER_LOCAL && plan->workspace.access == ACCESS_RW &&
 	    plan->policy_path && plan->workspace.host &&
 	    path_is_beneath(plan->policy_path, plan->workspace.host))

@@ -256,6 +256,64 @@ def test_protected_names_are_not_replaced_from_above(box):
     assert run.status != 0 and not (box.ws / ".git/hooks/pre-commit").exists(), run
 
 
+DETOURS = """
+import os, sys
+def tried(what, *arguments):
+    try:
+        what(*arguments)
+    except OSError as error:
+        return error.strerror
+    return "done"
+def write(path):
+    with open(path, "w") as file:
+        file.write("gitdir: evil")
+os.mkdir("evil")
+os.symlink("evil", "new")
+for path in sys.argv[1:]:
+    ways = {"write": tried(write, path), "unlink": tried(os.unlink, path), "rename": tried(os.rename, path, path + "-old"),
+            "replace": tried(os.rename, "new", path), "above": tried(os.rename, os.path.dirname(path) or path, "away")}
+    print(path, *(f"{way} {how}" for way, how in ways.items() if how == "done"), sep=", ")
+"""
+
+
+def detours(box, *paths):
+    """What can be done to the paths, of a run whose names are all enforced."""
+    run = box.python(DETOURS, *paths, flags=["--rw"])
+    assert run.status == 0 and run.result["protect_not_enforced"] == [], run
+    return run.text.splitlines()
+
+
+def test_hooks_behind_a_link(box):
+    """The link stays, and what it leads to is not written: git runs that on the host."""
+    box.file("tools/hooks/pre-commit", "")
+    box.file("tools/plain", "")
+    (box.ws / ".git").mkdir()
+    (box.ws / ".git" / "hooks").symlink_to("../tools/hooks")
+    (box.ws / ".git" / "config").symlink_to(box.ws / "tools" / "config")
+    paths = [".git/hooks", ".git/hooks/pre-commit", "tools/hooks/pre-commit", "tools/hooks", ".git/config", "tools/config"]
+    assert detours(box, *paths) == paths
+    assert not (box.ws / "tools" / "config").exists() and (box.ws / ".git" / "config").is_symlink(), "the placeholder is gone"
+
+
+def test_a_git_that_is_a_file(box):
+    """Of a worktree whose repository lies in the workspace, too."""
+    box.host("git", "init", "-q", "main")
+    box.host("git", "-C", "main", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x")
+    box.host("git", "-C", "main", "worktree", "add", "-q", str(box.ws / "tree"))
+    (box.ws / "tree" / ".git").rename(box.ws / ".git")
+    assert box.host("git", "rev-parse", "--git-path", "hooks").strip().endswith("main/.git/hooks")
+    box.file(".git", "gitdir: main/.git/worktrees/tree\n")  # the host's own path means nothing inside
+    paths = [".git", "main/.git/hooks/pre-commit", "main/.git/config", "main/.git/worktrees/tree/commondir"]
+    assert detours(box, *paths) == paths
+    assert box.sh("git status --short >/dev/null && touch main/.git/index.lock", flags=["--rw"]).status == 0, "git works"
+
+
+def test_a_git_file_of_a_repository_elsewhere(box):
+    (box.base / "repo").mkdir()
+    box.file(".git", f"gitdir: {box.base}/repo/modules/x\n")
+    assert detours(box, ".git") == [".git"]
+
+
 def test_a_protected_file_that_the_user_replaces(box):
     """A rename over a mount point takes the mount away everywhere: it cannot be held, so it is said."""
     git_project(box)

@@ -18,7 +18,7 @@ static void look(void)
 	make_workspace();
 	make_folder("dir");
 	plan.workspace.protect = names;
-	CHECK(protect_look(&plan, &arena, &protect, &err) == 0);
+	CHECK(protect_look(&plan, true, &arena, &protect, &err) == 0);
 }
 
 static void start(void)
@@ -48,7 +48,7 @@ static void not_needed(void)
 {
 	make_workspace();
 	plan.workspace.protect = NULL;
-	CHECK(protect_look(&plan, &arena, &protect, &err) == 0);
+	CHECK(protect_look(&plan, true, &arena, &protect, &err) == 0);
 	CHECK(!cleaner_is_needed(&work));
 	cleaner_stop(&cleaner); /* there is none */
 	cleaner_watch(&cleaner, 1, false);

@@ -24,7 +24,7 @@ static void look(const char *name)
 
 	names[0] = name;
 	plan.workspace.protect = names;
-	CHECK(protect_look(&plan, &arena, &protect, &err) == 0);
+	CHECK(protect_look(&plan, true, &arena, &protect, &err) == 0);
 	CHECK(pending_open(&pending, root, id, &protect, false) == 0 && exists(note));
 }
 
@@ -116,7 +116,7 @@ static void scratch(void)
 
 	make_root();
 	plan.workspace.access = ACCESS_RO;
-	CHECK(protect_look(&plan, &arena, &protect, &err) == 0);
+	CHECK(protect_look(&plan, true, &arena, &protect, &err) == 0);
 	CHECK(pending_open(&pending, root, id, &protect, true) == 0);
 	scratch_name(path, id);
 	CHECK(scratch_make(path, geteuid(), &fd, &err) == 0);
@@ -129,7 +129,7 @@ static void scratch(void)
 static void no_root(void)
 {
 	make_workspace();
-	CHECK(protect_look(&plan, &arena, &protect, &err) == 0);
+	CHECK(protect_look(&plan, true, &arena, &protect, &err) == 0);
 	CHECK(record_make_id(id, sizeof id) == 0);
 	CHECK(pending_open(&pending, "/no/such/root", id, &protect, true) == -ENOENT);
 	CHECK(pending.dir_fd == -1 && pending_sweep("/no/such/root", NULL) == 0);
@@ -145,7 +145,7 @@ static void swept_meanwhile(void)
 
 	make_root();
 	plan.workspace.access = ACCESS_RO;
-	CHECK(protect_look(&plan, &arena, &protect, &err) == 0);
+	CHECK(protect_look(&plan, true, &arena, &protect, &err) == 0);
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);

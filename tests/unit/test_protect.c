@@ -4,6 +4,7 @@
 #include "workspace.h"
 
 static struct protect protect;
+static bool may_freeze_links = true;
 
 static int open_names(const char **names)
 {
@@ -11,7 +12,7 @@ static int open_names(const char **names)
 
 	plan.workspace.protect = names;
 	err = (struct csn_error){ 0 };
-	r = protect_look(&plan, &arena, &protect, &err);
+	r = protect_look(&plan, may_freeze_links, &arena, &protect, &err);
 	return r < 0 ? r : protect_make(&protect, &plan, &arena, &err);
 }
 #define OPEN(...) open_names((const char *[]){ __VA_ARGS__, NULL })
@@ -95,14 +96,33 @@ static void moved_meanwhile(void)
 	CHECK(exists("victim/name") && !exists("away/name"));
 }
 
-/* A mount cannot freeze a link, nor what lies behind one: said, not enforced in silence. */
-static void links(void)
+static void make_links(void)
 {
 	make_workspace();
 	make_folder("real");
 	put_text("real/config", "x");
 	CHECK(symlink("real", ".git") == 0 && symlink("real/config", ".envrc") == 0);
 	CHECK(symlink("nowhere", "dangling") == 0 && symlink("/", "root") == 0);
+}
+
+/* The link cannot be replaced, and what it leads to is frozen; outside nothing is made. */
+static void links(void)
+{
+	make_links();
+	CHECK(OPEN(".git/config", ".envrc", "dangling", "root/etc/passwd", "root/new") == 0);
+	expect_list((const char *const *)protect.frozen,
+		    ".envrc .git dangling nowhere real/config root ");
+	expect_list((const char *const *)protect.not_enforced, "");
+	CHECK(protect.placeholder_count == 1 && !exists("/new") && exists("nowhere"));
+	close_names();
+	CHECK(!exists("nowhere") && exists("dangling"));
+}
+
+/* Not by a wall that can mount nothing over one: said, not enforced in silence. */
+static void links_that_stay(void)
+{
+	make_links();
+	may_freeze_links = false;
 	CHECK(OPEN(".git/config", ".envrc", "dangling", "root/etc/passwd", "root/new") == 0);
 	expect_list((const char *const *)protect.frozen, "");
 	expect_list((const char *const *)protect.not_enforced,
@@ -111,15 +131,122 @@ static void links(void)
 	close_names();
 }
 
+static void link_to(const char *target, const char *frozen, const char *not_enforced)
+{
+	CHECK(symlink(target, "hooks") == 0);
+	CHECK(OPEN("hooks/deep") == 0);
+	expect_list((const char *const *)protect.frozen, frozen);
+	expect_list((const char *const *)protect.not_enforced, not_enforced);
+	close_names();
+	CHECK(unlink("hooks") == 0);
+}
+
+/* Each way back into the workspace is walked, and a chain has an end. */
+static void ways_back(void)
+{
+	char path[256];
+
+	make_workspace();
+	make_folder("a");
+	make_folder("a/b");
+	CHECK(symlink("b/../../c", "a/again") == 0);
+	link_to("a/b", "a/b/deep hooks ", "");
+	link_to("./a//b/.", "a/b/deep hooks ", "");
+	link_to("a/again/../x", "a/again c hooks ", "");
+	snprintf(path, sizeof path, "%s/a", workspace);
+	link_to(path, "a/deep hooks ", "");
+	snprintf(path, sizeof path, "../%s/a", strrchr(workspace, '/') + 1);
+	link_to(path, "a/deep hooks ", "");
+	/* What is absolute goes through links of the workspace, too. */
+	snprintf(path, sizeof path, "%s/a/again/../a", workspace);
+	link_to(path, "a/again c hooks ", "");
+	snprintf(path, sizeof path, "%s/none/../a", workspace);
+	link_to(path, "hooks none ", "");
+	link_to("/none/x", "hooks ", "");
+	link_to("/proc/self/cwd", "hooks ", "hooks/deep ");
+	link_to("hooks", "hooks ", "hooks/deep ");
+	link_to("..", "hooks ", "");
+	/* The workspace itself, or what holds it. */
+	CHECK(symlink(workspace, "whole") == 0 && symlink("..", "above") == 0);
+	CHECK(OPEN("whole", "above") == 0);
+	expect_list((const char *const *)protect.frozen, "above whole ");
+	expect_list((const char *const *)protect.not_enforced, "above whole ");
+	close_names();
+}
+
+/* What is outside, and lent for writing, is open. */
+static void lent_outside(void)
+{
+	struct plan_mount mounts[] = { { .host = "/usr", .at = "/usr", .access = ACCESS_RO },
+				       { .host = "/var/tmp", .at = "/x", .access = ACCESS_RW } };
+
+	make_workspace();
+	plan.mounts = mounts;
+	plan.mount_count = ARRAY_SIZE(mounts);
+	link_to("/usr/lib", "hooks ", "");
+	link_to("/var/tmp/none", "hooks ", "hooks/deep ");
+	plan.mounts = NULL;
+	plan.mount_count = 0;
+}
+
+/* A worktree or a submodule: .git is a file, and may lead into the workspace. */
+static void git_files(void)
+{
+	char text[256];
+
+	make_workspace();
+	put_text(".git", "gitdir: /none/worktrees/x\n");
+	CHECK(OPEN(".git/hooks", ".git/config") == 0);
+	expect_list((const char *const *)protect.frozen, ".git ");
+	expect_list((const char *const *)protect.not_enforced, "");
+	close_names();
+	make_folder("main");
+	make_folder("main/git");
+	make_folder("main/git/worktrees");
+	make_folder("main/git/worktrees/x");
+	put_text("main/git/config", "x");
+	put_text(".git", "gitdir: main/git");
+	CHECK(OPEN(".git/hooks", ".git/config") == 0);
+	expect_list((const char *const *)protect.frozen, ".git main/git/config main/git/hooks ");
+	expect_list((const char *const *)protect.not_enforced, "");
+	close_names();
+	put_text("main/git/worktrees/x/commondir", "../..\n");
+	for (int i = 0; i < 3; i++) {
+		const char *above[] = { ".", workspace, ".." };
+
+		snprintf(text, sizeof text, "gitdir: %s%s/main/git/worktrees/x\n", above[i],
+			 i == 2 ? strrchr(workspace, '/') : "");
+		put_text(".git", text);
+		CHECK(OPEN(".git/hooks", ".git/config") == 0);
+		expect_list((const char *const *)protect.frozen,
+			    ".git main/git/config main/git/hooks "
+			    "main/git/worktrees/x/commondir ");
+		expect_list((const char *const *)protect.not_enforced, "");
+		close_names();
+	}
+}
+
+/* git reads hooks and configuration where a commondir of the very .git says. */
+static void common_folder(void)
+{
+	make_workspace();
+	make_folder(".git");
+	make_folder("other");
+	put_text(".git/commondir", "../other\n");
+	CHECK(OPEN(".git/hooks") == 0);
+	expect_list((const char *const *)protect.frozen, ".git/commondir other/hooks ");
+	close_names();
+}
+
 static void behind_a_file(void)
 {
 	make_workspace();
 	put_text("file", "x");
 	CHECK(OPEN("file/name") == 0);
-	expect_list((const char *const *)protect.frozen, "");
-	expect_list((const char *const *)protect.not_enforced, "file/name ");
-	close_names();
 	/* A frozen file cannot become a folder. */
+	expect_list((const char *const *)protect.frozen, "file ");
+	expect_list((const char *const *)protect.not_enforced, "");
+	close_names();
 	CHECK(OPEN("file/name", "file") == 0);
 	expect_list((const char *const *)protect.frozen, "file ");
 	expect_list((const char *const *)protect.not_enforced, "");
@@ -234,6 +361,7 @@ AS_BOTH(absent_together)
 AS_BOTH(used_meanwhile)
 AS_BOTH(moved_meanwhile)
 AS_BOTH(links)
+AS_BOTH(git_files)
 
 static const struct tap_test tests[] = {
 	BOTH_ROWS(present, "what is there is frozen"),
@@ -241,8 +369,13 @@ static const struct tap_test tests[] = {
 	BOTH_ROWS(absent_together, "names beneath one that is not there share its placeholder"),
 	BOTH_ROWS(used_meanwhile, "only our own empty folders are removed"),
 	BOTH_ROWS(moved_meanwhile, "a placeholder is found where its folder went"),
-	BOTH_ROWS(links, "names behind links are listed as not enforced"),
-	{ "names behind files are listed too", behind_a_file },
+	BOTH_ROWS(links, "links are frozen, and what they lead to"),
+	{ "links that the wall cannot freeze are listed as not enforced", links_that_stay },
+	{ "ways out of the workspace and back in", ways_back },
+	{ "what is lent for writing is open", lent_outside },
+	BOTH_ROWS(git_files, "a .git that is a file, and what it names"),
+	{ "a commondir", common_folder },
+	{ "names behind files", behind_a_file },
 	{ "odd names", odd_names },
 	{ "ro and cow need no placeholders", modes },
 	{ "the policy file in force is frozen", policy_file },

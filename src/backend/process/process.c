@@ -232,6 +232,7 @@ const struct backend process_backend = {
 	.profile = "command",
 	.steps = launch_process_steps,
 	.has_view = true,
+	.freezes_links = true,
 	.is_contained = true,
 	.probe = process_probe,
 	.attempt = process_attempt,
