@@ -69,6 +69,12 @@ static const char *named_by(const struct plan *plan, char ret_text[SAID_TEXT])
 	return ret_text;
 }
 
+/* An engine lends its own network, and nobody else has one. */
+static bool lends_network(const struct plan *plan, const struct backend *backend)
+{
+	return plan->network != NETWORK_ENGINE || backend->has_network;
+}
+
 static int try_backend(const struct plan *plan, const struct backend *backend,
 		       struct backend_report *ret_report, struct csn_error *err)
 {
@@ -77,6 +83,12 @@ static int try_backend(const struct plan *plan, const struct backend *backend,
 	uint64_t elsewhere = backend->declare || backend->is_program ? 0 : by_controller, missing;
 	char names[160];
 
+	if (!lends_network(plan, backend))
+		return csn_fail(err, -ENOTSUP, "network",
+				"%s: network mode engine is the network of a container engine, and "
+				"the %s wall has none: take backend docker or podman, or network "
+				"none",
+				unavailable(plan), backend->name);
 	backend->probe(ret_report);
 	if (backend->declare) {
 		int r = backend->declare(plan, ret_report, err);
@@ -134,13 +146,10 @@ static int choose_named(const struct plan *plan, const struct backend **ret_back
 /* What no wall of this build can do, said before one is looked for. */
 static int check_plan(const struct plan *plan, struct csn_error *err)
 {
-	if (plan->network == NETWORK_ALLOW || plan->network == NETWORK_ENGINE)
-		return csn_fail(
-			err, -ENOTSUP, "network",
-			"network mode %s is not available in this build: there is no "
-			"filtering proxy and no container engine behind these walls. Use none "
-			"or loopback",
-			plan_network_name(plan->network));
+	if (plan->network == NETWORK_ALLOW)
+		return csn_fail(err, -ENOTSUP, "network",
+				"network mode allow is not available in this build: there is no "
+				"filtering proxy. Use none or loopback");
 	return 0;
 }
 
@@ -152,6 +161,17 @@ bool backend_serves(const struct backend *backend, enum plan_tier tier)
 	if (tier == TIER_LOCAL || backend->tier == TIER_LOCAL)
 		return tier == backend->tier;
 	return backend->tier >= tier;
+}
+
+static int none_reaches(const struct plan *plan, struct csn_error *err)
+{
+	bool is_lent = plan->network == NETWORK_ENGINE;
+
+	return csn_fail(err, -ENOTSUP, "backend",
+			"%s: no wall of this build %sreaches tier %s; caisson doctor says what "
+			"there is",
+			unavailable(plan), is_lent ? "with an engine's network " : "",
+			plan_tier_name(plan->tier));
 }
 
 int backend_choose(const struct plan *plan, const struct backend **ret_backend,
@@ -168,7 +188,7 @@ int backend_choose(const struct plan *plan, const struct backend **ret_backend,
 		bool is_other = (*b)->is_runtimes || (*b)->is_program;
 		struct csn_error *say = r < 0 && is_other ? NULL : err;
 
-		if (!backend_serves(*b, plan->tier))
+		if (!backend_serves(*b, plan->tier) || !lends_network(plan, *b))
 			continue;
 		r = try_backend(plan, *b, ret_report, say);
 		if (r >= 0 && plan->tier == TIER_AUTO && (*b)->attempt && (*b)->attempt() < 0)
@@ -180,12 +200,7 @@ int backend_choose(const struct plan *plan, const struct backend **ret_backend,
 		*ret_backend = *b;
 		return 0;
 	}
-	if (r < 0)
-		return r;
-	return csn_fail(
-		err, -ENOTSUP, "backend",
-		"%s: no wall of this build reaches tier %s; caisson doctor says what there is",
-		unavailable(plan), plan_tier_name(plan->tier));
+	return r < 0 ? r : none_reaches(plan, err);
 }
 
 enum { PRIVATE_FIRST = 1879048192, PRIVATE_COUNT = 1 << 22 };

@@ -112,6 +112,7 @@ struct backend {
 	 * do. */
 	void (*take_down)(const char *id);
 	bool runs_images;   /* the plan's image is its root */
+	bool has_network;   /* has one to lend: network mode `engine` */
 	bool holds_limits;  /* of such a one: no control group is made for that process */
 	const char *means;  /* of such a one: who holds the limits that it enforces, for results */
 	const char *untold; /* of such a one: why attempts are not seen; NULL: its author decides */

@@ -18,8 +18,6 @@ static const char architecture[] = "SCMP_ARCH_AARCH64";
 #error "no name of this architecture: add it"
 #endif
 
-static const char profile[] = "command-alone";
-
 /* What the agent asks for itself. Commands stay without them by their own filter. */
 static const char *const agents[] = {
 	"clone3",  /* a process with its pidfd in one step */
@@ -80,7 +78,7 @@ static void add_group(json_t *groups, const struct profile_rule *rules, size_t c
 							"SCMP_ACT_ERRNO", "errnoRet", error));
 }
 
-json_t *seccomp_list(void)
+json_t *seccomp_list(const char *profile)
 {
 	static const int errors[] = { 0, EPERM, EACCES, EAFNOSUPPORT };
 	json_t *groups = json_array();

@@ -32,7 +32,8 @@ static const struct cli_flag sandbox_flags[] = {
 	  "show a host path inside, read-only unless :rw; may be repeated", CLI_LIST, TO(mounts),
 	  .offer = OFFER_MOUNT },
 	{ "network", 'n', "none|loopback|allow|engine",
-	  "default none; loopback has only its own 127.0.0.1; not available yet: allow, engine",
+	  "default none; loopback has only its own 127.0.0.1; engine is that of docker or podman, "
+	  "which a trusted policy must allow; not available yet: allow",
 	  CLI_TEXT, TO(network) },
 	{ "allow", 0, "HOST[:PORT]",
 	  "a destination for --network allow, not available yet; may be repeated", CLI_LIST,

@@ -71,6 +71,8 @@ const char *run_profile(const struct run *run)
 {
 	const char *profile = run->backend->profile;
 
+	if (run->plan->network == NETWORK_ENGINE)
+		return "command-alone-net";
 	for (size_t i = 0; i < ARRAY_SIZE(variants); i++) {
 		if (!str_is(variants[i].profile, profile))
 			continue;

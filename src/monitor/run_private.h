@@ -315,7 +315,10 @@ static inline bool run_is_apart(const struct run *run)
 /* What holds this run: the wall's own bits, and those of controllers where they hold what runs. */
 static inline uint64_t run_enforces(const struct run *run)
 {
-	return run->report.enforces | (run_is_apart(run) ? 0 : limits_enforces(&run->limits));
+	uint64_t lent = run->plan->network == NETWORK_ENGINE ? FEATURE_NET_NONE : 0;
+
+	return (run->report.enforces & ~lent) |
+	       (run_is_apart(run) ? 0 : limits_enforces(&run->limits));
 }
 
 static inline uint64_t run_elapsed_us(const struct run *run, uint64_t now_us)

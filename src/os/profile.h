@@ -52,7 +52,8 @@ struct profile_rule {
 /* Profiles: "base" (the agent's own, loaded once), "command" (process wall), "command-reads" (the
  * same with every open watched), "landlock" and "landlock-reads" (no namespaces: inet sockets are
  * denied), "command-alone" and "landlock-alone" (the same where nobody can take the listener),
- * "command-alone-inner" (on a kernel of its own). */
+ * "command-alone-inner" (on a kernel of its own), "command-alone-net" (on a network that is lent).
+ */
 
 /* The BPF program of a profile for this architecture, NULL for an unknown name. Static memory. */
 const struct sock_fprog *profile_program(const char *name);

@@ -31,9 +31,16 @@ static bool has_rootless(const struct plan *plan)
 	return plan->rootless_required && !names_engine(plan);
 }
 
-static bool has_way_out(const struct plan *plan)
+static bool has_hosts(const struct plan *plan)
 {
-	return plan->network == NETWORK_ALLOW || plan->network == NETWORK_ENGINE;
+	return plan->network == NETWORK_ALLOW;
+}
+
+/* `any` finds one of the two. */
+static bool has_network(const struct plan *plan)
+{
+	return plan->network == NETWORK_ENGINE && !names_engine(plan) &&
+	       !str_is(plan->backend, "any");
 }
 
 /* The other gates are programs of the host's, and work everywhere. */
@@ -46,8 +53,9 @@ static bool has_functions(const struct plan *plan)
 }
 
 static const struct plan_gap gaps[] = {
-	{ "network.mode", "there is no filtering proxy and no container engine behind these walls",
-	  true, has_way_out },
+	{ "network.mode", "there is no filtering proxy", true, has_hosts },
+	{ "network.mode", "only the walls docker and podman have an engine's network", true,
+	  has_network },
 	{ "limits.idle",
 	  "it counts the time between calls, of sandboxes that stay; a run is one call", false,
 	  has_idle },

@@ -117,6 +117,8 @@ static void take_values(const struct policy *policy, struct plan *plan)
 	}
 	plan->needs_approval |= policy->values[KEY_TIER].approval;
 	plan->image = policy->values[KEY_CONTAINER_IMAGE].text;
+	if (policy->values[KEY_BACKEND].is_set)
+		plan->backend = policy->values[KEY_BACKEND].text;
 	if (gates_have_function(&policy->values[KEY_GATES])) {
 		plan->gates = &function;
 		plan->gate_count = 1;

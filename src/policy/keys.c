@@ -80,8 +80,8 @@ const struct key policy_keys[KEY_COUNT] = {
 	[KEY_SCRATCH_SIZE] = { "scratch.size", SIZE, "Its size.", KIND_SIZE, WIDER_MORE,
 			       AT(limits.scratch_bytes), .min = 1, .max = MAX_SIZE },
 	[KEY_NETWORK_MODE] = { "network.mode", "none, loopback, allow or engine",
-			       "No network, a loopback of its own, listed hosts, the container's. "
-			       "Planned: allow, engine.",
+			       "No network, a loopback of its own, listed hosts, that of docker "
+			       "or podman. Planned: allow.",
 			       KIND_CHOICE, WIDER_MORE, AT(network), .choices = networks },
 	[KEY_NETWORK_ALLOW] = { "network.allow", "HOST or HOST:PORT",
 				"What may be reached under mode allow. Planned.", KIND_LIST,

@@ -14,7 +14,7 @@ def keys_without_effect(run):
 
 @pytest.mark.parametrize("text, word", [
     ("approval: required", "ApprovalRequired"), ("tier: HumanApprove", ""), ("tier: ManualOnly", ""), ("tier: strict", "StrictModeRequired"),
-    ("tier: assisted\nbackend: process", "TierUnavailable"), ("network: {mode: engine}", "engine"),
+    ("tier: assisted\nbackend: process", "TierUnavailable"), ("network: {mode: engine}\nbackend: process", "docker or podman"),
     ("network: {mode: allow, allow: [example.org]}", "proxy"), ("backend: docker", "docker"),
     ("strict_when: [{command: 'touch *'}]", "StrictModeRequired"),
 ])

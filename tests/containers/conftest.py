@@ -7,7 +7,7 @@ import sys
 import pytest
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "cli")]
-from engine_fixtures import CONTAINERS, STORAGE, Daemon, Engine, let_go, need  # noqa: E402
+from engine_fixtures import CONTAINERS, NETWORK, STORAGE, Bridge, Daemon, Engine, let_go, need  # noqa: E402
 from run_fixtures import USER_UID, make_box, program, remove_box, shared  # noqa: E402, F401
 
 
@@ -17,35 +17,40 @@ def daemon(shared):  # noqa: F811
         pytest.skip("root: a daemon is started by nobody else")
     folder = shared / "docker"
     folder.mkdir(mode=0o711)
-    made = Daemon(folder)
-    yield made
+    bridge = Bridge("d", 18)
+    made = Daemon(folder, bridge.name)
+    yield made.env, bridge
     made.stop()
     made.log.close()
+    bridge.remove()
     let_go(folder)
 
 
 @pytest.fixture(scope="session")
 def store(shared):  # noqa: F811
-    """podman's configuration: the variables that name it."""
+    """podman's configuration: the variables that name it, and its network."""
     if os.geteuid() != 0:
         pytest.skip("root: rootless podman needs ids of an account")
     need("podman", "runc")
     folder = shared / "podman"
-    folder.mkdir()
+    (folder / "net").mkdir(parents=True)
+    bridge = Bridge("p", 19)
+    (folder / "net" / "podman.conflist").write_text(NETWORK % (bridge.name, bridge.net, bridge.net))
     (folder / "storage.conf").write_text(STORAGE % ("overlay", folder / "graph", folder / "run"))
-    (folder / "containers.conf").write_text(CONTAINERS % (folder / "tmp"))
+    (folder / "containers.conf").write_text(CONTAINERS % (folder / "tmp", folder / "net"))
     env = {"CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"), "CONTAINERS_CONF": str(folder / "containers.conf")}
-    yield env
+    yield env, bridge
     subprocess.run(["podman", "rm", "--all", "--force"], env=os.environ | env, capture_output=True)
     subprocess.run(["podman", "rmi", "--all", "--force"], env=os.environ | env, capture_output=True)
+    bridge.remove()
     let_go(folder)
 
 
 def engines(request, shared, program):  # noqa: F811
     name, who = request.param.split("-")
-    env = request.getfixturevalue("daemon").env if name == "docker" else request.getfixturevalue("store")
+    env, bridge = request.getfixturevalue("daemon" if name == "docker" else "store")
     box = make_box(shared, program, 0 if who == "root" else USER_UID)
-    yield Engine(name, box, env)
+    yield Engine(name, box, env, bridge)
     remove_box(box)
 
 

@@ -10,7 +10,10 @@ import pytest
 
 START_S = 60
 STORAGE = '[storage]\ndriver = "%s"\ngraphroot = "%s"\nrunroot = "%s"\n'
-CONTAINERS = '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\ntmp_dir = "%s"\n'
+# podman's own network, on a bridge that is there: neither its address translation nor its firewall is for a test to change.
+NETWORK = """{"cniVersion": "0.4.0", "name": "podman", "plugins": [{"type": "bridge", "bridge": "%s", "isGateway": true,
+"ipam": {"type": "host-local", "routes": [{"dst": "0.0.0.0/0"}], "ranges": [[{"subnet": "%s.0/24", "gateway": "%s.1"}]]}}]}"""
+CONTAINERS = '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\ntmp_dir = "%s"\n[network]\nnetwork_config_dir = "%s"\n'
 
 
 def need(*programs):
@@ -27,20 +30,39 @@ def let_go(folder):
             subprocess.run(["umount", "-l", mount.split()[1]], check=False)
 
 
-class Daemon:
-    """A dockerd with everything of its own, and no network at all."""
+class Bridge:
+    """A network of the host's for containers; the host is its .1."""
 
-    def __init__(self, folder):
+    def __init__(self, letter, second):
+        need("ip")
+        self.name, self.net = f"csn{letter}{os.getpid()}", f"198.{second}.{os.getpid() % 256}"
+        self.gateway = f"{self.net}.1"
+        self.ip("link", "add", self.name, "type", "bridge")
+        self.ip("address", "add", f"{self.gateway}/24", "dev", self.name)
+        self.ip("link", "set", self.name, "up")
+
+    @staticmethod
+    def ip(*words):
+        subprocess.run(["ip", *words], check=True)
+
+    def remove(self):
+        self.ip("link", "delete", self.name)
+
+
+class Daemon:
+    """A dockerd with everything of its own, and no network but the bridge that it is given."""
+
+    def __init__(self, folder, bridge="none"):
         need("docker", "dockerd", "runc")
         self.folder, self.socket = folder, folder / "docker.sock"
         self.env = {"DOCKER_HOST": f"unix://{self.socket}"}
         self.log = open(folder / "log", "wb")
-        self.process = None
+        self.process, self.bridge = None, bridge
         self.start()
 
     def start(self):
         words = ["dockerd", "--data-root", self.folder / "data", "--exec-root", self.folder / "exec", "-p", self.folder / "pid",
-                 "-H", f"unix://{self.socket}", "--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"]
+                 "-H", f"unix://{self.socket}", f"--bridge={self.bridge}", "--iptables=false", "--ip-forward=false", "--ip-masq=false"]
         self.process = subprocess.Popen([*map(str, words)], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         end = time.monotonic() + START_S
         while subprocess.run(["docker", "version"], env=os.environ | self.env, capture_output=True).returncode:
@@ -58,8 +80,8 @@ class Daemon:
 class Engine:
     """One wall of one owner."""
 
-    def __init__(self, name, box, env):
-        self.name, self.box, self.env = name, box, env
+    def __init__(self, name, box, env, bridge):
+        self.name, self.box, self.env, self.bridge = name, box, env, bridge
         (box.base / "rt").mkdir(mode=0o700)
         box.env |= env | {"XDG_RUNTIME_DIR": str(box.base / "rt")}
         box.give()

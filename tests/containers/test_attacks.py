@@ -118,9 +118,9 @@ def test_a_link_in_the_way_is_refused(one_engine):
     assert "root:" not in run.text, run
 
 
-def test_a_daemon_that_is_killed(daemon, docker):
+def test_a_daemon_that_is_killed(shared, docker):
     """The engine is gone in mid-run: the run is lost, and does not hang."""
-    folder = daemon.folder.parent / "killed"
+    folder = shared / "killed"
     folder.mkdir(mode=0o711)
     other = Daemon(folder)
     docker.env, docker.box.env = other.env, docker.box.env | other.env

@@ -21,7 +21,7 @@ int main(void)
 """
 LINE = """run --rm --interactive --pull=never --log-driver=none --sig-proxy=false --no-healthcheck --name=caisson-ID
 --label=caisson.sandbox=ID --label=caisson.keep=KEEP --label=caisson.record=RECORD/ID --read-only --cap-drop=ALL
---security-opt=no-new-privileges --network=none --ipc=private --cgroupns=private --hostname=caisson --workdir=/
+--security-opt=no-new-privileges --ipc=private --cgroupns=private --hostname=caisson --workdir=/ --network=none
 --security-opt=seccomp=KEEP/seccomp.json --user=UID:UID --pids-limit=66 --memory=134217728 --memory-swap=134217728 --cpus=1.500
 --ulimit=core=1:1 --ulimit=nofile=300:300 --shm-size=4194304 --tmpfs=/tmp:rw,exec,nosuid,nodev,mode=1777,size=29360128
 --mount=type=bind,source=KEEP/hosts,target=/etc/hosts,readonly,bind-propagation=rprivate

@@ -207,8 +207,11 @@ static void what_no_wall_does(void)
 		plan.network = NETWORK_ALLOW;
 		REFUSED("network mode allow is not available", "none or loopback");
 		CHECK_STR(err.stage, "network");
+		if (i == 0)
+			continue;
 		plan.network = NETWORK_ENGINE;
-		REFUSED("network mode engine is not available");
+		REFUSED("network of a container engine", "docker or podman");
+		CHECK_STR(err.stage, "network");
 	}
 }
 

@@ -442,7 +442,6 @@ static const struct refusal grant_refusals[] = {
 /* What no build carries out: lines for a policy would lead to the next refusal. */
 static const struct refusal planned[] = {
 	{ NULL, { .network = "allow" }, 0, -EPERM, "not available in this build" },
-	{ NULL, { .network = "engine" }, 0, -EPERM, "not available in this build" },
 	{ NULL, { .allow = LIST("a.org") }, 0, -EPERM, "not available in this build" },
 };
 

@@ -133,7 +133,9 @@ static const struct remark {
 	{ "version: 1\napproval: required\n", "" },
 	{ "version: 1\nnetwork: {mode: allow, allow: [a.org]}\n",
 	  "p.yaml:2:17: network.mode; refused by run: \n" },
-	{ "version: 1\nnetwork: {mode: engine}\n",
+	{ "version: 1\nnetwork: {mode: engine}\n", "" },
+	{ "version: 1\nnetwork: {mode: engine}\nbackend: docker\n", "" },
+	{ "version: 1\nnetwork: {mode: engine}\nbackend: process\n",
 	  "p.yaml:2:17: network.mode; refused by run: \n" },
 	{ "version: 1\ngates: [ask]\ncontainer: {image: debian, rootless: required}\n",
 	  "p.yaml:3:20: container.image; no effect on run: \n"

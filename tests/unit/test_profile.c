@@ -28,6 +28,7 @@
 #define LR "landlock-reads"
 #define B "base"
 #define CA "command-alone"
+#define CN "command-alone-net"
 #define LA "landlock-alone"
 #define CI "command-alone-inner"
 
@@ -177,6 +178,17 @@ static const struct row {
 	{ CA, "socket", { AF_UNIX, SOCK_DGRAM, 0 }, ERR(EACCES) },
 	{ CA, "socketpair", { AF_UNIX, SOCK_DGRAM, 0 }, ERR(EACCES) },
 	{ CA, "clone", { CLONE_NEWUSER }, ERR(EPERM) },
+	{ CN, "connect", { 0 }, OK },
+	{ CN, "socket", { AF_INET, SOCK_STREAM, 0 }, OK },
+	{ CN, "socket", { AF_INET6, SOCK_DGRAM, 17 /* UDP */ }, OK },
+	{ CN, "socket", { AF_INET, SOCK_RAW, 0 }, ERR(EPROTONOSUPPORT) },
+	{ CN, "socket", { AF_UNIX, SOCK_STREAM, 0 }, ERR(EACCES) },
+	{ CN, "socket", { AF_UNIX, SOCK_SEQPACKET, 0 }, ERR(EACCES) },
+	{ CN, "socket", { AF_UNIX, SOCK_DGRAM, 0 }, ERR(EACCES) },
+	{ CN, "socket", { AF_PACKET, SOCK_DGRAM, 0 }, ERR(EAFNOSUPPORT) },
+	{ CN, "socketpair", { AF_UNIX, SOCK_STREAM, 0 }, OK },
+	{ CN, "socketpair", { AF_UNIX, SOCK_DGRAM, 0 }, ERR(EACCES) },
+	{ CN, "openat", { 0, 0, O_RDWR | O_CREAT, 04755 }, ERR(EPERM) },
 	{ CA, "ptrace", { 0 }, ERR(EPERM) },
 	{ CA, "process_vm_readv", { 0 }, ERR(EPERM) },
 	{ CA, "seccomp", { 1, SECCOMP_FILTER_FLAG_NEW_LISTENER }, ERR(EPERM) },

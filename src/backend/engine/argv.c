@@ -67,14 +67,22 @@ static void add_manner(struct line *line, const struct engine_box *box)
 /* What it may: nothing that a limit does not name. */
 static void add_walls(struct line *line, const struct engine_box *box)
 {
-	static const char *const all[] = {
-		"--read-only",        "--cap-drop=ALL", "--security-opt=no-new-privileges",
-		"--network=none",     "--ipc=private",  "--cgroupns=private",
-		"--hostname=caisson", "--workdir=/",    NULL
-	};
+	static const char *const all[] = { "--read-only",
+					   "--cap-drop=ALL",
+					   "--security-opt=no-new-privileges",
+					   "--ipc=private",
+					   "--cgroupns=private",
+					   "--hostname=caisson",
+					   "--workdir=/",
+					   NULL };
+
+	/* Named, since a configuration can make the host's own the default. */
+	bool is_lent = box->plan->network == NETWORK_ENGINE;
+	const char *lent = box->engine->is_podman ? "private" : "bridge";
 
 	add_words(line, all);
-	ADD(line, "--security-opt=seccomp=%s/seccomp.json", box->keep);
+	ADD(line, "--network=%s", is_lent ? lent : "none");
+	ADD(line, "--security-opt=seccomp=%s/seccomp%s.json", box->keep, is_lent ? "-net" : "");
 	/* A label would have to be written on the caller's own files. */
 	if (box->facts->has_selinux)
 		add(line, "--security-opt=label=disable");

@@ -85,14 +85,16 @@ static int take_image(struct start *start, struct csn_error *err)
 	return image_skeleton(start->engine, rootfs, user, &start->image, err);
 }
 
-/* An engine writes these three files itself, from the host's: with its resolvers, for one. */
+/* An engine writes these three files itself, from the host's: with its resolvers, for one. Who is
+ * lent its network needs two of them as they are. */
 static int take_own_files(struct start *start, struct csn_error *err)
 {
-	static const char *const files[] = { "etc/hosts", "etc/hostname", "etc/resolv.conf" };
+	static const char *const files[] = { "etc/hostname", "etc/hosts", "etc/resolv.conf" };
 	const struct rootfs *rootfs = &start->launch->rootfs;
+	size_t count = start->plan->network == NETWORK_ENGINE ? 1 : ARRAY_SIZE(files);
 
 	for (size_t i = 0; i < rootfs->count; i++)
-		for (size_t j = 0; j < ARRAY_SIZE(files); j++) {
+		for (size_t j = 0; j < count; j++) {
 			const struct rootfs_item *item = &rootfs->items[i];
 			const char *name = files[j] + strlen("etc/");
 			int r = 0;
@@ -312,6 +314,7 @@ const struct backend podman_backend = {
 	.is_program = true,
 	.holds_limits = true,
 	.runs_images = true,
+	.has_network = true,
 	.means = "engine",
 	.untold = untold,
 	.probe = podman_probe,
@@ -345,6 +348,7 @@ const struct backend docker_backend = {
 	.is_program = true,
 	.holds_limits = true,
 	.runs_images = true,
+	.has_network = true,
 	.means = "engine",
 	.untold = untold,
 	.probe = docker_probe,

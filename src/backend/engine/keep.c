@@ -118,14 +118,14 @@ int keep_text(const char *name, const char *text)
 	return has_text(folder, name, text) ? 0 : write_file(folder, name, text, 0644);
 }
 
-static int make_profile(int folder)
+static int make_profile(int folder, const char *name, const char *profile)
 {
-	json_t *list = seccomp_list();
+	json_t *list = seccomp_list(profile);
 	char *text = json_dumps(list, JSON_COMPACT);
 	int r = text ? 0 : -ENOMEM;
 
-	if (r >= 0 && !has_text(folder, "seccomp.json", text))
-		r = write_file(folder, "seccomp.json", text, 0600);
+	if (r >= 0 && !has_text(folder, name, text))
+		r = write_file(folder, name, text, 0600);
 	free(text);
 	json_decref(list);
 	return r;
@@ -208,7 +208,9 @@ int keep_prepare(char *ret_path, size_t size, struct csn_error *err)
 
 	if (folder < 0)
 		return folder;
-	r = make_profile(folder);
+	r = make_profile(folder, "seccomp.json", "command-alone");
+	if (r >= 0)
+		r = make_profile(folder, "seccomp-net.json", "command-alone-net");
 	if (r >= 0 && fstatat(folder, "hidden-file", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = write_file(folder, "hidden-file", "", 0);
 	if (r >= 0 && mkdirat(folder, "hidden-folder", 0) < 0 && errno != EEXIST)

@@ -4,7 +4,7 @@
  *   <place>/engines/NAME.json        an answer, for ten minutes
  *   <place>/engines/hidden-file      what lies over a hidden file: empty, nobody's to read
  *   <place>/engines/hidden-folder    and over a folder
- *   <place>/engines/seccomp.json     the syscall profile
+ *   <place>/engines/seccomp.json     the syscall profile; seccomp-net.json: with a network
  *   <place>/engines/hosts …          what lies over the files of /etc that an engine makes
  *   <place>/engines/ID.lock          held by the monitor of that sandbox while it lives
  *
