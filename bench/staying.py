@@ -205,9 +205,14 @@ def cpu_us(pids):
     return total / 1000
 
 
+def present(bench):
+    """Processes without a parent and mounts: runsc, timed before, keeps one for good."""
+    return [*killing.survivors(), *killing.mounts(str(bench.dir))]
+
+
 def left_of_crowd(bench, groups, scratch, others):
     """What closing must have taken away; `others` were there before."""
-    checks = (lambda: [text for text in killing.survivors() if text not in others], lambda: killing.mounts(str(bench.dir)), groups.left if groups else list,
+    checks = (lambda: [text for text in present(bench) if text not in others], groups.left if groups else list,
               lambda: killing.dead_scratch(scratch))
     return killing.gone_within(GONE_S, *checks)[1]
 
@@ -227,7 +232,7 @@ def watch_crowd(bench, tools, process, count):
 
 def one_crowd(bench, tools, who, is_user, count):
     groups = killing.Groups() if tools.IS_ROOT and not is_user else None
-    scratch, others = killing.scratch_folders(), killing.survivors()
+    scratch, others = killing.scratch_folders(), present(bench)
 
     def enter():
         if groups:
