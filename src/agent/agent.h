@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "agent/idle.h"
 #include "agent/resolve.h"
 #include "agent/spare.h"
 #include "base/buf.h"
@@ -79,6 +80,7 @@ struct agent {
 	unsigned ended_count;
 	uint64_t exec_id; /* of the last exec */
 	struct spare spare;
+	struct idle idle;
 	bool has_news; /* of detached commands, for those who follow them */
 	struct job *jobs[AGENT_CALLS];
 	uint64_t job_order; /* of the next job */

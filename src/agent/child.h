@@ -39,6 +39,7 @@ struct child {
 	struct spare_room *room; /* for it; set by child_run() */
 	pid_t parent;            /* the agent: a command does not begin without it */
 	uint64_t open_files;     /* RLIMIT_NOFILE, 0: as it is */
+	bool is_kept;            /* its keeper may serve the next one, too (idle.h) */
 	int landlock_abi;
 	const char *profile;
 };

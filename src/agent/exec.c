@@ -234,6 +234,8 @@ static void read_keeper(struct agent *agent, struct exec *exec)
 	if (exec->keeper_fd < 0 || (r == 0 && !exec->is_reaped))
 		return;
 	agent_unwatch(agent, exec->keeper_fd);
+	if (r == 0 && !agent->is_stopping && idle_keep(&agent->idle, exec))
+		return;
 	fd_cleanup(&exec->keeper_fd);
 }
 
@@ -314,9 +316,10 @@ void exec_end(struct agent *agent, struct exec *exec)
  * what is. */
 static bool kill_orphans(const struct agent *agent)
 {
-	pid_t spared[AGENT_CALLS + AGENT_SEARCHES + 2];
+	pid_t spared[AGENT_CALLS + AGENT_SEARCHES + IDLE_MAX + 2];
 	size_t count = search_pids(agent, spared);
 
+	count += idle_pids(&agent->idle, spared + count);
 	if (agent->spare.keeper > 0)
 		spared[count++] = agent->spare.keeper;
 	for (int i = 0; i < AGENT_CALLS; i++) {

@@ -28,10 +28,11 @@ struct exec {
 	int64_t ref;
 	uint64_t id; /* of this agent's life: a Ref may come again */
 	unsigned slot;
-	char *tag;     /* NULL: none */
-	pid_t pid;     /* leader; its own session and process group; 0: not known yet */
-	pid_t keeper;  /* its parent, 0: gone, or the agent is (is_last) */
-	int keeper_fd; /* orders and reports, -1: none */
+	char *tag;             /* NULL: none */
+	pid_t pid;             /* leader; its own session and process group; 0: not known yet */
+	pid_t keeper;          /* its parent, 0: gone, or the agent is (is_last) */
+	int keeper_fd;         /* orders and reports, -1: none */
+	unsigned keeper_turns; /* this is its so manyth command; 0: it ends with it */
 	struct streams streams;
 	struct ring ring;      /* of a detached one */
 	int failure_fd;        /* struct child_failure, or end of file: the program was executed */

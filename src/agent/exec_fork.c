@@ -123,6 +123,7 @@ static int fork_keeper(struct exec *exec, struct child *child)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	exec->keeper_fd = pair[0];
+	exec->keeper_turns = child->is_kept;
 	theirs = pair[1];
 	exec->keeper = fork();
 	if (exec->keeper == 0)
@@ -151,11 +152,12 @@ static int fork_child(struct agent *agent, struct exec *exec, const struct comma
 		.profile = command->profile ? command->profile : agent->profile,
 	};
 
-	if (!command->is_last)
-		return !command->has_report &&
-				       spare_use(agent, &child, &exec->keeper, &exec->keeper_fd)
+	if (!command->is_last) {
+		child.is_kept = idle_may_keep(agent, child.profile);
+		return !command->has_report && spare_use(agent, &child, exec)
 			       ? 0
 			       : fork_keeper(exec, &child);
+	}
 	fork_last(exec, &child);
 	return exec->pid < 0 ? -errno : 0;
 }

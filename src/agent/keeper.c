@@ -1,12 +1,14 @@
 /*
- * The reaper of one command, and what the agent says to it; see keeper.h. It holds nothing but its
- * end of the pair: an inherited pipe of another call would keep that call's output open.
+ * The reaper of one command after the other, and what the agent says to it; see keeper.h. It holds
+ * no pipe: an inherited one of another call would keep that call's output open.
  */
 #include "agent/keeper.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -22,6 +24,12 @@
 
 enum { KEPT = 16, SLEEP_MIN_US = 200, SLEEP_MAX_US = 500000 };
 
+/* Room for one descriptor. */
+union control {
+	char bytes[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
 struct keeper {
 	int fd;
 	int signal_fd;
@@ -32,9 +40,27 @@ struct keeper {
 
 void keeper_order(int fd, int signal, bool is_tree)
 {
-	struct keeper_order order = { signal, is_tree };
+	struct keeper_order order = { signal, is_tree, false };
 
 	(void)!send(fd, &order, sizeof order, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+int keeper_next(int fd, int command_fd)
+{
+	struct keeper_order order = { .is_next = true };
+	union control control = { 0 };
+	struct iovec part = { &order, sizeof order };
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = sizeof control };
+	struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+
+	rights->cmsg_level = SOL_SOCKET;
+	rights->cmsg_type = SCM_RIGHTS;
+	rights->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(rights), &command_fd, sizeof command_fd);
+	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 int keeper_read(int fd, struct keeper_report *ret_report)
@@ -99,6 +125,51 @@ static void keep_for_child(const struct keeper *keeper, const struct child *chil
 	keep_only(fds, count);
 }
 
+/* Of any command: none of its streams. */
+static struct child child_without_streams(const struct child *child)
+{
+	return (struct child){
+		.fds = { -1, -1, -1 },
+		.tty_fd = -1,
+		.failure_fd = -1,
+		.listeners_fd = child->listeners_fd,
+		.enter_fd = child->enter_fd,
+		.landlock_abi = child->landlock_abi,
+		.profile = child->profile,
+		.parent = child->parent,
+		.is_kept = child->is_kept,
+	};
+}
+
+/* Nothing that comes later may take the places of a leader's streams. */
+static bool take_places(struct child *child)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; i < 3; i++) {
+		if (null < 0 || dup2(null, i) < 0)
+			return false;
+		child->fds[i] = i;
+	}
+	if (null > STDERR_FILENO)
+		close(null);
+	return true;
+}
+
+/* Once the leader has its own. */
+static void drop_streams(const struct keeper *keeper, struct child *child)
+{
+	int own[] = { keeper->fd, keeper->signal_fd };
+
+	*child = child_without_streams(child);
+	if (child->is_kept)
+		keep_for_child(keeper, child);
+	else
+		keep_only(own, ARRAY_SIZE(own));
+	if (child->is_kept)
+		child->is_kept = take_places(child);
+}
+
 static int setup(struct keeper *keeper, pid_t agent)
 {
 	sigset_t all;
@@ -133,8 +204,8 @@ static void obey(const struct keeper *keeper)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n != sizeof order)
-		order = (struct keeper_order){ SIGKILL, 1 }; /* the agent is gone, or not itself */
+	if (n != sizeof order || order.is_next) /* the agent is gone, or not itself */
+		order = (struct keeper_order){ SIGKILL, true, false };
 	if (!order.is_tree) {
 		kill(-keeper->report.pid, order.signal);
 		return;
@@ -174,25 +245,97 @@ static void wait_for_leader(struct keeper *keeper)
 	}
 }
 
-/* A subreaper without a child has no descendant. What does not die at once (a call that cannot be
- * interrupted) is asked again, ever more slowly; the agent has a clock for that. */
+/* A subreaper without a child has no descendant. */
+static bool is_alone(void)
+{
+	pid_t pid;
+
+	while ((pid = waitpid(-1, NULL, WNOHANG | __WALL)) > 0)
+		;
+	return pid < 0 && errno == ECHILD;
+}
+
+/* What does not die at once (a call that cannot be interrupted) is asked again, ever more slowly;
+ * the agent has a clock for that. */
 static void kill_the_rest(void)
 {
 	long sleep_us = SLEEP_MIN_US;
 
-	for (;;) {
-		pid_t pid;
-
-		while ((pid = waitpid(-1, NULL, WNOHANG | __WALL)) > 0)
-			;
-		if (pid < 0)
-			return;
+	while (!is_alone()) {
 		sweep_kill(NULL);
-		if (waitpid(-1, NULL, WNOHANG | __WALL) < 0)
+		if (is_alone())
 			return;
 		nanosleep(&(struct timespec){ .tv_nsec = sleep_us * 1000 }, NULL);
 		sleep_us = sleep_us < SLEEP_MAX_US ? 2 * sleep_us : SLEEP_MAX_US;
 	}
+}
+
+static int fork_leader(struct keeper *keeper, struct child *child)
+{
+	keeper->report = (struct keeper_report){ .pid = fork() };
+	if (keeper->report.pid == 0)
+		child_run(child);
+	return keeper->report.pid < 0 ? -errno : 0;
+}
+
+static _Noreturn void fail(struct keeper *keeper, int error)
+{
+	keeper->report.error = error;
+	tell(keeper, KEEPER_ENDED);
+	_exit(1);
+}
+
+/* From the leader's begin to the last one's end. */
+static void keep(struct keeper *keeper)
+{
+	tell(keeper, KEEPER_STARTED);
+	wait_for_leader(keeper);
+	kill_the_rest();
+	tell(keeper, KEEPER_ENDED);
+}
+
+/* The descriptor that came with an order for another leader; -1: an order for the last one; a
+ * negative errno: there will be none. */
+static int wait_for_next(const struct keeper *keeper)
+{
+	struct keeper_order order;
+	union control control;
+	struct iovec part = { &order, sizeof order };
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = sizeof control };
+	ssize_t n = recvmsg(keeper->fd, &message, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *rights = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	int fd = -1;
+
+	if (n < 0 && errno == EINTR)
+		return -1;
+	if (n != sizeof order || (order.is_next && !rights))
+		return -EPIPE;
+	if (order.is_next)
+		memcpy(&fd, CMSG_DATA(rights), sizeof fd);
+	return fd;
+}
+
+/* False: the agent is gone, or needs us no more. */
+static bool begin_next(struct keeper *keeper, struct child *child)
+{
+	int fd, r;
+
+	prctl(PR_SET_NAME, "caisson-idle", 0, 0, 0); /* for people who look */
+	do
+		fd = wait_for_next(keeper);
+	while (fd == -1);
+	if (fd < 0)
+		return false;
+	prctl(PR_SET_NAME, "caisson-agent", 0, 0, 0);
+	child->command_fd = fd;
+	r = fork_leader(keeper, child);
+	if (r < 0)
+		fail(keeper, -r);
+	close(fd);
+	return true;
 }
 
 _Noreturn void keeper_run(struct child *child, pid_t agent, int fd)
@@ -203,23 +346,16 @@ _Noreturn void keeper_run(struct child *child, pid_t agent, int fd)
 	if (r >= 0) {
 		keep_for_child(&keeper, child);
 		child->parent = getpid();
-		keeper.report.pid = fork();
-		if (keeper.report.pid == 0)
-			child_run(child);
-		r = keeper.report.pid < 0 ? -errno : 0;
+		r = fork_leader(&keeper, child);
 	}
-	if (r < 0) {
-		keeper.report.error = -r;
-		tell(&keeper, KEEPER_ENDED);
-		_exit(1);
-	}
+	if (r < 0)
+		fail(&keeper, -r);
 	/* From here on the agent's end is that of our stream, and kills the tree before us: what
 	 * lost its parent could outlive us, where no namespace ends and nobody above is left. */
 	prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
-	keep_only((int[]){ keeper.fd, keeper.signal_fd }, 2);
-	tell(&keeper, KEEPER_STARTED);
-	wait_for_leader(&keeper);
-	kill_the_rest();
-	tell(&keeper, KEEPER_ENDED);
+	drop_streams(&keeper, child);
+	do
+		keep(&keeper);
+	while (child->is_kept && begin_next(&keeper, child));
 	_exit(0);
 }

@@ -69,7 +69,7 @@ static void reap(struct agent *agent)
 		;
 	while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED, &usage)) > 0)
 		if (!exec_child(agent, pid, status, &usage) && !spare_child(agent, pid, status) &&
-		    !WIFSTOPPED(status))
+		    !idle_child(&agent->idle, pid, status) && !WIFSTOPPED(status))
 			search_reaped(agent, pid, status);
 }
 

@@ -14,6 +14,7 @@
 
 #include "agent/agent.h"
 #include "agent/child.h"
+#include "agent/exec.h"
 #include "agent/keeper.h"
 #include "agent/spare_message.h"
 #include "base/fd.h"
@@ -41,10 +42,11 @@ static void drop(struct spare *spare)
 	spare->is_wanted = is_wanted;
 }
 
-void spare_fork(struct agent *agent)
+/* A keeper of its own, for a leader that gets `command`. */
+static void fork_keeper(struct agent *agent, int command)
 {
 	struct spare *spare = &agent->spare;
-	_cleanup_fd_ int report = -1, command = -1;
+	_cleanup_fd_ int report = -1;
 	_cleanup_fd_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	struct child child = {
 		.fds = { null, null, null },
@@ -54,23 +56,36 @@ void spare_fork(struct agent *agent)
 		.enter_fd = AGENT_FD_ENTER,
 		.landlock_abi = agent->landlock_abi,
 		.profile = agent->profile,
+		.command_fd = command,
+		.is_kept = idle_may_keep(agent, agent->profile),
 	};
 	pid_t self = getpid();
 	int pair[2];
 
-	spare->is_wanted = false; /* not again and again where it fails; the next end asks */
 	if (null < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return;
 	spare->keeper_fd = pair[0];
 	report = pair[1];
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return drop(spare);
-	spare->command_fd = pair[0];
-	command = child.command_fd = pair[1];
 	spare->keeper = fork();
 	if (spare->keeper == 0)
 		keeper_run(&child, self, report);
-	if (spare->keeper < 0)
+	spare->turns = child.is_kept;
+}
+
+void spare_fork(struct agent *agent)
+{
+	struct spare *spare = &agent->spare;
+	_cleanup_fd_ int command = -1;
+	int pair[2];
+
+	spare->is_wanted = false; /* not again and again where it fails; the next end asks */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return;
+	spare->command_fd = pair[0];
+	command = pair[1];
+	if (!idle_take(&agent->idle, command, spare))
+		fork_keeper(agent, command);
+	if (spare->keeper <= 0)
 		drop(spare);
 }
 
@@ -161,17 +176,20 @@ static void wake(const struct agent *agent)
 		keeper_order(agent->spare.keeper_fd, SIGCONT, false);
 }
 
-bool spare_use(struct agent *agent, const struct child *child, pid_t *ret_keeper,
-	       int *ret_keeper_fd)
+bool spare_use(struct agent *agent, const struct child *child, struct exec *exec)
 {
 	struct spare *spare = &agent->spare;
 
-	if (spare->keeper == 0 || strcmp(child->profile, agent->profile) != 0 ||
-	    !tell(spare->command_fd, child))
+	if (strcmp(child->profile, agent->profile) != 0)
+		return false;
+	if (spare->keeper == 0 && agent->idle.count > 0)
+		spare_fork(agent);
+	if (spare->keeper == 0 || !tell(spare->command_fd, child))
 		return false;
 	wake(agent);
-	*ret_keeper = spare->keeper;
-	*ret_keeper_fd = fd_take(&spare->keeper_fd);
+	exec->keeper = spare->keeper;
+	exec->keeper_fd = fd_take(&spare->keeper_fd);
+	exec->keeper_turns = spare->turns;
 	drop(spare);
 	return true;
 }

@@ -6,8 +6,9 @@
  * A call then costs no fork and no filter: the leader walks the same table of steps (child.c) as
  * one that was forked for its call, and waits where that says "command": in its own domain, behind
  * the usual filter, in no control group yet. There is one at most, from {init, …} on where that
- * asks for it, else after the first command. Where there is none, or the call is larger than a
- * message or has another filter, the agent forks as ever.
+ * asks for it, else after the first command. Where a keeper is idle (idle.h) it forks the leader,
+ * and the agent nothing. Where there is none, or the call is larger than a message or has another
+ * filter, the agent forks as ever.
  */
 #pragma once
 
@@ -16,10 +17,12 @@
 
 struct agent;
 struct child;
+struct exec;
 
 struct spare {
 	pid_t keeper;   /* 0: none */
 	int keeper_fd;  /* orders and reports, as of any keeper */
+	unsigned turns; /* as keeper_turns of struct exec */
 	int command_fd; /* to the leader; its end is the leader's end */
 	bool is_wanted; /* commands will come */
 };
@@ -33,10 +36,9 @@ bool spare_is_due(const struct agent *agent);
 /* Forks one. A failure is no fault: the next command forks for itself. */
 void spare_fork(struct agent *agent);
 
-/* Tells the leader what to run and gives the keeper away. True: done. False: there is none, or it
- * cannot be told (and is gone); `ret_keeper` and `ret_keeper_fd` are then untouched. */
-bool spare_use(struct agent *agent, const struct child *child, pid_t *ret_keeper,
-	       int *ret_keeper_fd);
+/* Tells the leader what to run and gives the keeper to `exec`. True: done. False: there is none, or
+ * it cannot be told (and is gone); `exec` is then untouched. */
+bool spare_use(struct agent *agent, const struct child *child, struct exec *exec);
 
 /* A child of the agent changed its state, as waitpid() with WUNTRACED says it. Was it the spare
  * keeper? One that ended is forgotten, one that somebody stopped goes on. */
