@@ -265,6 +265,7 @@ static int take_time(const json_t *root, const char *name, struct approval *appr
 		return r;
 	if (!boot || until <= 0)
 		return damaged(err, name);
+	approval->until_ms = (uint64_t)until;
 	approval->left_ms =
 		str_is(boot, own) && (uint64_t)until > now_ms ? (uint64_t)until - now_ms : 0;
 	/* Nobody here gives a longer one. */
@@ -399,6 +400,11 @@ static int write_approval(int dir_fd, const struct approval *approval, uint64_t 
 	return r < 0 ? csn_fail(err, r, stage, "cannot write the approval file %s: %s", name,
 				strerror(-r))
 		     : 0;
+}
+
+bool approval_is_over(const struct approval *approval)
+{
+	return boot_ms() >= approval->until_ms;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

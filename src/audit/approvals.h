@@ -40,10 +40,11 @@ struct approval {
 	char id[APPROVAL_ID];
 	enum approval_state state;
 	char digest[SHA_HEX];
-	json_t *terms;    /* owned */
-	json_t *asked;    /* owned: {uid, pid, time} */
-	json_t *answered; /* owned: {uid, pid, time, how}; NULL while it waits */
-	uint64_t left_ms; /* until it expires; 0: it has */
+	json_t *terms;     /* owned */
+	json_t *asked;     /* owned: {uid, pid, time} */
+	json_t *answered;  /* owned: {uid, pid, time, how}; NULL while it waits */
+	uint64_t left_ms;  /* until it expires; 0: it has */
+	uint64_t until_ms; /* when that is, by the boot clock */
 };
 
 #define _cleanup_approval_ __attribute__((cleanup(approval_done)))
@@ -101,6 +102,9 @@ int approval_answer(int dir_fd, const struct approval *approval,
  * -EBADMSG: it is not what was read any more, and nobody can use it now.
  */
 int approval_use(int dir_fd, const struct approval *approval, struct csn_error *err);
+
+/* Has its time come since it was read? */
+bool approval_is_over(const struct approval *approval);
 
 /*
  * Calls `each` for every one that can be read and has not expired, in no order, until it returns

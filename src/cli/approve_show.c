@@ -258,8 +258,8 @@ static void print_input(const json_t *terms)
 			 json_integer_value(json_object_get(input, "size")),
 			 text_of(input, "sha256"));
 	else
-		snprintf(line, sizeof line, "a %s: what comes from there is NOT known now",
-			 str_is(kind, "terminal") ? "terminal" : "pipe or socket");
+		snprintf(line, sizeof line,
+			 "a terminal, pipe or socket: what comes from there is NOT known now");
 	tell("input", line);
 }
 

@@ -75,6 +75,22 @@ static bool is_one_of(const struct gate *gate, const struct approval *approval)
 	return !gate->wish->id || str_is(gate->wish->id, approval->id);
 }
 
+/* The same program in the same workspace: what differs is then worth a word. A yes to something
+ * else altogether says nothing about this start. */
+static bool is_related(const json_t *a, const json_t *b)
+{
+	const json_t *mine = json_object_get(a, "command"), *other = json_object_get(b, "command");
+
+	if (json_is_array(mine) && json_is_array(other)) {
+		mine = json_array_get(mine, 0);
+		other = json_array_get(other, 0);
+	}
+	return json_typeof(mine) == json_typeof(other) &&
+	       (!json_is_string(mine) || json_equal(mine, other)) &&
+	       json_equal(json_object_get(json_object_get(a, "workspace"), "host"),
+			  json_object_get(json_object_get(b, "workspace"), "host"));
+}
+
 /* 1: this one decides. A yes to something else is remembered, to name what differs. */
 static int look_at(struct approval *approval, void *data)
 {
@@ -90,7 +106,7 @@ static int look_at(struct approval *approval, void *data)
 		return gate->found.state == APPROVAL_GIVEN;
 	}
 	approval_differences(approval->terms, gate->terms, differences, sizeof differences);
-	if (approval->state != APPROVAL_GIVEN ||
+	if (approval->state != APPROVAL_GIVEN || !is_related(approval->terms, gate->terms) ||
 	    (gate->near_id[0] && strlen(differences) >= strlen(gate->differences)))
 		return 0;
 	memcpy(gate->near_id, approval->id, sizeof gate->near_id);
@@ -315,4 +331,61 @@ int approval_gate(struct run_setup *setup, const struct approval_wish *wish,
 	approval_done(&gate.found);
 	fd_close(gate.dir_fd);
 	return r < 0 ? r : 0;
+}
+
+/* A no to the same that came after the yes. */
+static int look_for_no(struct approval *approval, void *data)
+{
+	struct gate *gate = data;
+
+	if (approval->state != APPROVAL_DENIED || !str_is(approval->digest, gate->digest))
+		return 0;
+	gate->found = *approval;
+	*approval = (struct approval){ 0 };
+	return 1;
+}
+
+static int look_at_answers(struct gate *gate, struct csn_error *err)
+{
+	if (approval_is_over(gate->setup->approval))
+		return csn_fail(err, -EPERM, stage,
+				"ApprovalRequired: approval %s expired while the wall was made. "
+				"Nothing was started",
+				gate->setup->approval->id);
+	return approvals_each(gate->dir_fd, look_for_no, gate) == 1 ? say_denied(gate, err) : 0;
+}
+
+int approval_look_again(const struct run_setup *setup, const struct backend *backend,
+			struct csn_error *err)
+{
+	const struct approval_wish wish = { .root = setup->run_root };
+	struct gate gate = { .setup = setup, .wish = &wish, .backend = backend, .dir_fd = -1 };
+	char differences[DIFFERENCES];
+	int r;
+
+	if (!setup->approval)
+		return 0;
+	r = open_gate(&gate, err);
+	if (r == 0)
+		r = make_terms(&gate, err);
+	/* A file as input is a sealed copy, and some of it may have been read by now. */
+	if (r == 0)
+		r = json_object_set(gate.terms, "stdin",
+				    json_object_get(setup->approval->terms, "stdin"));
+	if (r == 0)
+		r = approval_digest(gate.terms, gate.digest, err);
+	if (r == 0 && !str_is(gate.digest, setup->approval->digest)) {
+		approval_differences(setup->approval->terms, gate.terms, differences,
+				     sizeof differences);
+		r = csn_fail(err, -EPERM, stage,
+			     "ApprovalRequired: what was approved changed while the wall was made, "
+			     "in: %s. Nothing was started",
+			     differences);
+	}
+	if (r == 0)
+		r = look_at_answers(&gate, err);
+	json_decref(gate.terms);
+	approval_done(&gate.found);
+	fd_close(gate.dir_fd);
+	return r;
 }

@@ -42,5 +42,13 @@ struct approval_wish {
 int approval_gate(struct run_setup *setup, const struct approval_wish *wish,
 		  struct approval *ret_approval, struct csn_error *err);
 
+/*
+ * When the wall stands, before the command is let go: are the terms still those of the approval
+ * that was used up, has it not expired, did nobody say no since? 0, also where none was needed;
+ * -EPERM with a sentence, which names what differs.
+ */
+int approval_look_again(const struct run_setup *setup, const struct backend *backend,
+			struct csn_error *err);
+
 /* For the record, a new object: who asked, who said yes, when, to which digest. */
 json_t *approval_json(const struct approval *approval);

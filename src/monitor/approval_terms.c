@@ -29,6 +29,7 @@ enum {
 	ALL_BYTES_MAX = 256 << 20,
 	PLAN_TEXT_MAX = 1 << 20,
 	ARENA_QUOTA = 1 << 20,
+	LINKS_MAX = 40, /* the kernel's own bound */
 };
 
 static const char stage[] = "approval";
@@ -250,6 +251,91 @@ static int open_regular(int handle)
 	return fd < 0 ? -errno : fd;
 }
 
+/* The way of a path through what is lent, one component at a time. */
+struct way {
+	char rest[PATH_ROOM], at[PATH_ROOM]; /* left; what was walked, inside, without links */
+	int fd;
+	unsigned links;
+};
+
+static int way_up(struct way *way, const struct place *place)
+{
+	int fd = str_is(way->at, place->at) ? -1 : openat(way->fd, "..", O_PATH | O_CLOEXEC);
+
+	if (fd < 0)
+		return -EXDEV;
+	*strrchr(way->at, '/') = 0;
+	fd_close(way->fd);
+	way->fd = fd;
+	return 0;
+}
+
+/* A link in front of what is left. */
+static int way_by_link(struct way *way, int link_fd)
+{
+	char target[PATH_ROOM], rest[PATH_ROOM];
+	ssize_t n = readlinkat(link_fd, "", target, sizeof target - 1);
+
+	if (n <= 0 || ++way->links > LINKS_MAX)
+		return -ELOOP;
+	target[n] = 0;
+	if (target[0] == '/')
+		return -EXDEV;
+	n = snprintf(rest, sizeof rest, "%s/%s", target, way->rest);
+	if (n >= (int)sizeof rest)
+		return -ENAMETOOLONG;
+	memcpy(way->rest, rest, (size_t)n + 1);
+	return 0;
+}
+
+static int way_down(struct way *way, const char *name)
+{
+	_cleanup_fd_ int fd = openat(way->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	size_t n = strlen(way->at);
+	struct stat st;
+	int added;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISLNK(st.st_mode))
+		return way_by_link(way, fd);
+	added = snprintf(way->at + n, sizeof way->at - n, "/%s", name);
+	if (added < 0 || (size_t)added >= sizeof way->at - n)
+		return -ENAMETOOLONG;
+	fd_close(way->fd);
+	way->fd = fd_take(&fd);
+	return 0;
+}
+
+/*
+ * Does the way stay in this one? What stands here where something else is mounted inside, a link
+ * perhaps, is not what stands there: a path that only passes through it may be another file, too.
+ */
+static int check_way(const struct maker *maker, const struct place *place, const char *tail)
+{
+	struct way way = { .fd = open(place->host, O_PATH | O_CLOEXEC) };
+	int n = snprintf(way.rest, sizeof way.rest, "%s", tail), r = way.fd < 0 ? -errno : 0;
+
+	if (n >= (int)sizeof way.rest ||
+	    snprintf(way.at, sizeof way.at, "%s", place->at) >= (int)sizeof way.at)
+		r = -ENAMETOOLONG;
+	while (r == 0 && way.rest[0]) {
+		char name[PATH_ROOM];
+		size_t size = strcspn(way.rest, "/"), skip = size + (way.rest[size] == '/');
+
+		memcpy(name, way.rest, size);
+		name[size] = 0;
+		memmove(way.rest, way.rest + skip, strlen(way.rest + skip) + 1);
+		if (!size || str_is(name, "."))
+			continue;
+		r = str_is(name, "..") ? way_up(&way, place) : way_down(&way, name);
+		if (r == 0 && find_place(maker, way.at).at != place->at)
+			r = -EXDEV;
+	}
+	fd_close(way.fd);
+	return r;
+}
+
 /*
  * Links and ".." are followed as the kernel does it inside, within what is lent: `tail` is what was
  * typed. An absolute link would mean another file out here: -EXDEV, as for what leads out.
@@ -267,7 +353,7 @@ static int open_lent(const struct maker *maker, const struct place *place, const
 		return handle;
 	if (fstat(handle, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
 		return -EINVAL;
-	if (*tail && !is_still_in(maker, place, handle))
+	if (*tail && (!is_still_in(maker, place, handle) || check_way(maker, place, tail) < 0))
 		return -EXDEV;
 	return open_regular(handle);
 }
@@ -501,24 +587,26 @@ static json_t *file_json(int fd, const struct stat *st)
 				 (json_int_t)size);
 }
 
-/* approval_gate() has made a sealed copy of a file; anything else that can be read is open. */
+/*
+ * approval_gate() has made a sealed copy of a file; anything else that can be read is open. Whether
+ * a stream is a terminal is no term, of this one or of the others: a start that was denied would be
+ * another one as soon as its stderr went to a file.
+ */
 static json_t *stdin_json(const struct run_setup *setup)
 {
 	const char *kind = "stream";
 	struct stat st;
 
 	if (setup->tty_fd >= 0)
-		return json_pack("{s:s}", "kind", "terminal");
+		return json_pack("{s:s}", "kind", "stream");
 	if (setup->stdin_fd < 0)
 		return json_pack("{s:s}", "kind", "none");
 	if (fstat(setup->stdin_fd, &st) < 0)
 		return NULL;
 	if (S_ISREG(st.st_mode))
 		return file_json(setup->stdin_fd, &st);
-	if (S_ISCHR(st.st_mode))
-		kind = st.st_rdev == makedev(1, 3) ? "none"
-		       : isatty(setup->stdin_fd)   ? "terminal"
-						   : kind;
+	if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3))
+		kind = "none";
 	return json_pack("{s:s}", "kind", kind);
 }
 
@@ -587,7 +675,6 @@ static void add_parts(struct maker *maker)
 		{ "policy", bytes_or_null(plan->policy_path) },
 		{ "policy_sha256", json_string(plan->policy_sha256) },
 		{ "tags", list_json(setup->tags) },
-		{ "tty", json_boolean(setup->tty_fd >= 0) },
 		{ "stdin", stdin_json(setup) },
 		{ "forked", json_boolean(setup->layer_from != NULL) },
 	};
@@ -600,11 +687,11 @@ static void add_parts(struct maker *maker)
 static bool is_whole(const json_t *terms)
 {
 	static const char *const keys[] = {
-		"schema", "kind",          "command",   "cwd",    "host_cwd",    "uid",
-		"tier",   "backend",       "workspace", "mounts", "mount_roots", "network",
-		"allow",  "limits",        "image",     "env",    "env_any",     "wall_program",
-		"policy", "policy_sha256", "tags",      "tty",    "stdin",       "forked",
-		"plan",   "toolchains",    "files",     "gates"
+		"schema",     "kind",          "command",   "cwd",    "host_cwd",    "uid",
+		"tier",       "backend",       "workspace", "mounts", "mount_roots", "network",
+		"allow",      "limits",        "image",     "env",    "env_any",     "wall_program",
+		"policy",     "policy_sha256", "tags",      "stdin",  "forked",      "plan",
+		"toolchains", "files",         "gates"
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)

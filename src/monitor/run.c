@@ -531,10 +531,15 @@ static void finish(struct run *run)
 	run_save_output(run);
 }
 
+/* What was approved is looked at once more before the command is let go: with the listener's
+ * answer, or, where none comes, when the agent is ready. */
 static int send_call(struct run *run)
 {
-	int r = run_send_call(run);
+	int r = run_send_init(run);
 
+	run->is_held = run->setup->approval && run->wall.listeners < 0;
+	if (r >= 0 && !run->is_held)
+		r = run_send_call(run);
 	channel_flush(&run->channel);
 	return r;
 }

@@ -14,6 +14,7 @@
 #include "base/errno_name.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "monitor/approval.h"
 #include "monitor/run_private.h"
 #include "monitor/told.h"
 #include "os/agent_fds.h"
@@ -154,7 +155,6 @@ int run_send_call(struct run *run)
 	bool has_tty = setup->tty_fd >= 0;
 	struct winsize size = window_size(setup->tty_fd);
 	uint64_t late_ms = agent_timeout(&run->plan->limits);
-	int r = run_send_init(run);
 	struct emit emit = channel_frame(&run->channel);
 
 	emit_tuple(&emit, 4);
@@ -183,11 +183,10 @@ int run_send_call(struct run *run)
 		emit_atom(&emit, "cols");
 		emit_int(&emit, size.ws_col);
 	}
-	if (r >= 0)
-		r = channel_send(&run->channel, &emit);
-	return r < 0 ? csn_fail(&run->error, -E2BIG, "exec",
-				"arguments and environment together are too long: at most 2 MiB")
-		     : 0;
+	return channel_send(&run->channel, &emit) < 0
+		       ? csn_fail(&run->error, -E2BIG, "exec",
+				  "arguments and environment together are too long: at most 2 MiB")
+		       : 0;
 }
 
 static void send_numbers(struct run *run, const char *name, const int64_t *values, uint32_t count)
@@ -290,7 +289,10 @@ static int on_ready(struct run *run, const struct term *items, struct csn_error 
 	}
 	/* Now, while the agent starts the command, and not when the command waits for us. */
 	watch_and_log(run);
-	return 0;
+	if (!run->is_held)
+		return 0;
+	r = approval_look_again(run->setup, run->backend, err);
+	return r < 0 ? r : run_send_call(run);
 }
 
 static int64_t integer_or(const struct term *map, const char *key, int64_t otherwise)
@@ -531,7 +533,8 @@ void run_take_listener(struct run *run)
 		r = csn_fail(&run->error, -EBADMSG, "notify",
 			     "a listener was announced out of turn");
 	}
-	if (r < 0 || notify_new(listener, &setup, &run->notify, &run->error) < 0) {
+	if (r < 0 || notify_new(listener, &setup, &run->notify, &run->error) < 0 ||
+	    approval_look_again(run->setup, run->backend, &run->error) < 0) {
 		run_lose(run);
 		return;
 	}

@@ -94,6 +94,7 @@ struct run {
 
 	bool is_ahead;     /* its wall was prepared before anybody asked */
 	bool is_ready;     /* the agent answered init */
+	bool is_held;      /* the call is sent then, after the last look at what was approved */
 	bool is_stated;    /* state.json is written */
 	bool is_told;      /* its start is in the audit log, */
 	bool is_exec_told; /* and that of the command */
@@ -207,7 +208,7 @@ int run_fetch_listener(struct run *run, int *ret_listener, int64_t *ret_ref);
 /* What the notifier needs for a command of this run. */
 struct notify_setup run_notify_setup(struct run *run, struct violations *violations);
 
-/* Queues {init, …} and {call, …}. 0 or a negative errno with a sentence in run->error. */
+/* Queues {call, …}. 0 or a negative errno with a sentence in run->error. */
 int run_send_call(struct run *run);
 void run_send_signal(struct run *run, int signal);
 void run_send_resize(struct run *run);

@@ -247,6 +247,55 @@ def test_no_is_said_and_holds(box, asked):
     asked("touch", "another")
 
 
+def test_a_no_holds_wherever_the_streams_go(box, asked):
+    """Whether one is a terminal is no term: else a start that was denied is another one with `2>file`."""
+    ours, theirs = pty.openpty()
+    streams = {"stdin": theirs, "stdout": theirs}
+
+    def start(**more):
+        process = box.start("touch", "here", flags=asked.policy, **streams, **more)
+        process.communicate(timeout=60)
+        return json.loads(box.result.read_text())["error"]
+
+    try:
+        assert start(stderr=theirs)["code"] == "ApprovalRequired"
+        name = next(folder(box).glob("*.request")).stem
+        assert box.cli("approve", "--deny", "-q", name).status == 0
+        assert start(stderr=theirs)["code"] == start()["code"] == "ApprovalDenied"
+        streams["stdin"] = subprocess.PIPE
+        assert start()["code"] == "ApprovalDenied"
+    finally:
+        os.close(theirs)
+        os.close(ours)
+
+
+def test_a_no_that_comes_while_the_wall_is_made(box):
+    """So does one to the same start, though its yes is used up by then."""
+    wall = ["sh", "-c", f"cp {box.base}/kept {folder(box)}/00000000.no; exec unshare -Ur caisson-agent --stdio"]
+    flags = box.policy(f"{NEEDS}tier: auto\nbackend: command\nworkspace: {{path: {box.ws}, mode: rw, at: host}}\ncommand: "
+                       + json.dumps({"argv": wall, "enforces": ["fs-write", "syscalls", "privilege", "identity", "net-none"]}) + "\n")
+
+    def asks():
+        return re.search(r"approve ([0-9a-f]{8})", box.run("touch", "here", flags=flags).err)[1]
+
+    first = asks()
+    assert box.cli("approve", "--deny", "-q", first).status == 0
+    answer = json.loads((folder(box) / f"{first}.no").read_text()) | {"id": "00000000"}
+    (folder(box) / f"{first}.no").unlink()
+    (box.base / "kept").write_text(json.dumps(answer))
+    (box.base / "kept").chmod(0o600)
+    yes(box, asks())
+    run = box.run("touch", "here", flags=flags)
+    assert run.status == 125 and run.result["error"]["code"] == "ApprovalDenied" and not (box.ws / "here").exists(), run
+
+
+def test_only_a_yes_to_the_like_is_named(box, asked):
+    """What differs from a start of another program is no help."""
+    yes(box, asked("touch", "here"))
+    assert "is for something else" not in again(box, asked, "true").err
+    assert "this differs in: command" in again(box, asked, "touch", "there").err
+
+
 @contextlib.contextmanager
 def waiting(box, asked, *argv, limit="60s"):
     """A run that waits, and the id that it says."""
@@ -284,6 +333,18 @@ def test_a_script_that_changes_while_it_is_read(box, asked):
         yes(box, name)
     assert process.returncode == 125 and "deploy.sh" in json.loads(box.result.read_text())["error"]["text"]
     assert not (box.ws / "good").exists() and not (box.ws / "evil").exists()
+
+
+def test_a_script_that_changes_while_the_wall_is_made(box):
+    """It is looked at once more before the command is let go."""
+    wall = ["sh", "-c", f"echo 'touch evil' >{box.ws}/deploy.sh; exec unshare -Ur caisson-agent --stdio"]
+    flags = box.policy(f"{NEEDS}tier: auto\nbackend: command\nworkspace: {{path: {box.ws}, mode: rw, at: host}}\ncommand: "
+                       + json.dumps({"argv": wall, "enforces": ["fs-write", "syscalls", "privilege", "identity", "net-none"]}) + "\n")
+    box.file("deploy.sh", "touch good\n")
+    box.give()
+    yes(box, re.search(r"approve ([0-9a-f]{8})", box.run("sh", "deploy.sh", flags=flags).err)[1])
+    run = box.run("sh", "deploy.sh", flags=flags)
+    assert run.status == 125 and not (box.ws / "evil").exists() and "deploy.sh" in run.err, run
 
 
 def test_which_files_are_bound_is_said(box, asked):
@@ -356,19 +417,23 @@ def test_of_nested_mounts_the_inner_one_is_read(box):
     for name, text in (("outer/sub/x.sh", "echo covered\n"), ("outer/y.sh", "echo outer\n"), ("inner/x.sh", "echo inner\n")):
         box.file(box.home / name, text)
     (box.home / "outer" / "link.sh").symlink_to("sub/x.sh")
+    # Out here the folder leads back to a file of the outer one, inside it is another one.
+    (box.home / "outer" / "folder").symlink_to("sub/deep")
+    (box.home / "outer" / "sub" / "deep").symlink_to("..")
+    box.file(box.home / "inner/deep/y.sh", "echo deep\n")
     flags = [*box.policy(f"{NEEDS}workspace: {{path: {box.ws}}}\nmount_roots: [{box.home}]\n"), "-m", f"{box.home}/outer:/m", "-m", f"{box.home}/inner:/m/sub"]
-    argv = ("sh", "-c", "sh /m/sub/x.sh; sh /m/y.sh; sh /m/link.sh")
+    argv = ("sh", "-c", "sh /m/sub/x.sh; sh /m/y.sh; sh /m/link.sh; sh /m/folder/y.sh")
     yes(box, re.search(r"approve ([0-9a-f]{8})", box.run(*argv, flags=flags).err)[1])
     files = json.loads(next(folder(box).glob("*.yes")).read_text())["terms"]["files"]
     assert {path: file.get("sha256", "unbound") for path, file in files.items()} == {
         "/m/sub/x.sh": hashlib.sha256(b"echo inner\n").hexdigest(), "/m/y.sh": hashlib.sha256(b"echo outer\n").hexdigest(),
-        "/m/link.sh": "unbound"}
+        "/m/link.sh": "unbound", "/m/folder/y.sh": "unbound"}
     box.file(box.home / "inner/x.sh", "echo changed\n")
     run = box.run(*argv, flags=flags)
     assert run.status == 125 and "/m/sub/x.sh" in run.err, run
     box.file(box.home / "inner/x.sh", "echo inner\n")
     run = box.run(*argv, flags=flags)
-    assert run.status == 0 and run.text == "inner\nouter\ninner\n", run
+    assert run.status == 0 and run.text == "inner\nouter\ninner\ndeep\n", run
 
 
 def test_gates_are_shown_and_their_programs_bound(box):
