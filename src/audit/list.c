@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "audit/files.h"
-#include "audit/tree.h"
+#include "base/tree.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"

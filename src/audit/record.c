@@ -22,7 +22,7 @@
 #include "audit/files.h"
 #include "audit/list.h"
 #include "audit/manifest.h"
-#include "audit/tree.h"
+#include "base/tree.h"
 #include "audit/verify.h"
 #include "base/clock.h"
 #include "base/fd.h"

@@ -16,7 +16,7 @@
 #include "audit/files.h"
 #include "audit/list.h"
 #include "audit/roots.h"
-#include "audit/tree.h"
+#include "base/tree.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "audit/files.h"
-#include "audit/tree.h"
+#include "base/tree.h"
 #include "base/fd.h"
 #include "base/str.h"
 

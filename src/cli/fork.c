@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "audit/tree.h"
+#include "base/tree.h"
 #include "base/place.h"
 #include "cli/call.h"
 #include "cli/changes_out.h"

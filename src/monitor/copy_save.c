@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "audit/tree.h"
+#include "base/tree.h"
 #include "base/fd.h"
 #include "base/place.h"
 #include "base/str.h"

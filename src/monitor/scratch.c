@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "audit/audit.h"
-#include "audit/tree.h"
+#include "base/tree.h"
 #include "backend/backend.h"
 #include "base/fd.h"
 #include "base/str.h"

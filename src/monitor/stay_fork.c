@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "audit/tree.h"
+#include "base/tree.h"
 #include "base/fd.h"
 #include "base/place.h"
 #include "monitor/copy_save.h"

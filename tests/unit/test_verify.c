@@ -4,7 +4,7 @@
  */
 #include "audit/audit.h"
 #include "audit/files.h"
-#include "audit/tree.h"
+#include "base/tree.h"
 #include "audit/verify.h"
 #include "base/clock.h"
 #include "base/fd.h"

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "audit/tree.h"
+#include "base/tree.h"
 #include "base/arena.h"
 #include "base/str.h"
 #include "own_space.h"

@@ -20,10 +20,11 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/tree.h"
 
 #define FOLDER ".oci"
 
-enum { LEVELS_MAX = 8, GROUP_TRIES = 50, GROUP_PAUSE_US = 10000 };
+enum { GROUP_TRIES = 50, GROUP_PAUSE_US = 10000 };
 
 bool leftover_path(const char *state_root, const char *id, char *ret_path)
 {
@@ -66,28 +67,6 @@ int leftover_make(const char *state_root, const char *id, int *ret_fd, struct cs
 }
 
 /* ---- removing ------------------------------------------------------------------------------- */
-
-static void remove_tree(int dir_fd, const char *name, int levels)
-{
-	struct dirent *entry;
-	DIR *dir;
-	int fd;
-
-	if (unlinkat(dir_fd, name, 0) == 0 || unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 ||
-	    levels == 0)
-		return;
-	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		fd_close(fd);
-		return;
-	}
-	while ((entry = readdir(dir)))
-		if (!str_is(entry->d_name, ".") && !str_is(entry->d_name, ".."))
-			remove_tree(fd, entry->d_name, levels - 1);
-	closedir(dir);
-	unlinkat(dir_fd, name, AT_REMOVEDIR);
-}
 
 /* "20290101-000000-0123456789ab": nothing that leads elsewhere. */
 static bool is_id(const char *name)
@@ -146,7 +125,7 @@ void leftover_remove(const char *state_root, const char *id)
 		return;
 	above_fd = open(above, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (above_fd >= 0)
-		remove_tree(above_fd, id, LEVELS_MAX);
+		tree_remove(above_fd, id);
 	remove_groups(id);
 }
 

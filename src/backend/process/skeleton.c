@@ -8,7 +8,6 @@
  */
 #include "backend/process/skeleton.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -28,6 +27,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "base/tree.h"
 #include "os/mounts.h"
 #include "os/sys.h"
 
@@ -41,8 +41,7 @@ enum {
 	KEY_MAX = 32 << 10,
 	NAME_SIZE = 32,
 	TOUCH_AFTER_S = 3600, /* audit/roots.c counts days */
-	SETTLED_S = 1,        /* a file may change twice within one tick of its clock */
-	LEVELS_MAX = 16
+	SETTLED_S = 1         /* a file may change twice within one tick of its clock */
 };
 
 /* What a tree is made from. */
@@ -347,29 +346,6 @@ static int fill(struct rootfs *rootfs, int dir_fd, const struct buf *key)
 	return r;
 }
 
-/* Of what we made ourselves; audit/roots.c takes what stays. */
-static void unmake(int dir_fd, const char *name, int levels)
-{
-	struct dirent *entry;
-	DIR *dir;
-	int fd;
-
-	if (unlinkat(dir_fd, name, 0) == 0 || unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 ||
-	    levels == 0)
-		return;
-	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		fd_close(fd);
-		return;
-	}
-	while ((entry = readdir(dir)))
-		if (!str_is(entry->d_name, ".") && !str_is(entry->d_name, ".."))
-			unmake(fd, entry->d_name, levels - 1);
-	closedir(dir);
-	unlinkat(dir_fd, name, AT_REMOVEDIR);
-}
-
 static int make(struct rootfs *rootfs, int roots_fd, const char *name, const struct key *key)
 {
 	_cleanup_fd_ int dir_fd = -1;
@@ -391,7 +367,7 @@ static int make(struct rootfs *rootfs, int roots_fd, const char *name, const str
 	if (r >= 0 && renameat(roots_fd, made, roots_fd, name) < 0)
 		r = errno == ENOTEMPTY || errno == EEXIST ? -EEXIST : -errno;
 	if (r < 0)
-		unmake(roots_fd, made, LEVELS_MAX);
+		tree_remove(roots_fd, made); /* audit/roots.c takes what stays */
 	return r == -EEXIST ? 0 : r;
 }
 

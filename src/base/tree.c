@@ -4,7 +4,7 @@
  * top folder and met there again, so neither the stack nor the table of descriptors grows.
  * An overlay's own work/work has mode 000, too.
  */
-#include "audit/tree.h"
+#include "base/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
