@@ -50,7 +50,8 @@ static bool is_shown(const struct cli *cli)
 /*
  * An end that was not the command's own is said wherever stderr goes: a bare 137 says nothing. A
  * signal is the command's own, and told to a person as a shell would. A reader who has enough, as
- * head(1), is no news to anybody.
+ * head(1), is no news to anybody. A start that took too long is said to the quiet, too: nothing
+ * ran, as after a refusal.
  */
 static bool is_ending_said(const struct cli *cli, const json_t *end)
 {
@@ -59,6 +60,8 @@ static bool is_ending_said(const struct cli *cli, const json_t *end)
 	if (str_is(reason, "exited") || str_is(reason, "start_failed") ||
 	    (str_is(reason, "cancelled") && str_is(text_of(end, "signal_name"), "SIGPIPE")))
 		return cli->options.verbose && is_shown(cli);
+	if (str_is(text_of(end, "clock"), "startup"))
+		return true;
 	return str_is(reason, "signaled") ? is_shown(cli) : !cli->options.quiet;
 }
 

@@ -173,6 +173,14 @@ def test_limits_are_held(engine):
     assert int(run.text) <= 16 << 20, run
 
 
+def test_a_start_that_takes_too_long_is_said(docker):
+    """To the quiet, too: nothing ran."""
+    run = docker.box.run("true", flags=["-q"], policy=docker.policy().replace("startup: 60s", "startup: 1ms"), timeout=120)
+    assert (run.status, run.reason, run.clock) == (124, "timeout", "startup"), run
+    assert "not started within 1 ms (limits.startup)" in run.err, run
+    assert wait_for(lambda: docker.containers() == [], 60)
+
+
 def test_what_is_killed_leaves_nothing(engine):
     """The monitor, then the client: the agent obeys the end of its stream."""
     for victim in ("monitor", "client"):
