@@ -207,8 +207,9 @@ void record_done(struct record *record);
 
 struct verdict {
 	bool is_good;
-	char file[256];   /* relative to the run root: the first bad file */
-	uint64_t line;    /* 1-based first bad line, 0 when not about a line */
+	bool is_open;   /* not good, but only because it did not end, or not yet: lines are good */
+	char file[256]; /* relative to the run root: the first bad file */
+	uint64_t line;  /* 1-based first bad line, 0 when not about a line */
 	char reason[256]; /* "hash does not match", "seq 7 where 6 was expected", "file is missing"
 			     … */
 };

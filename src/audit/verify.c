@@ -240,6 +240,14 @@ static int open_or_blame(struct check *check, const char *path, int *ret_fd)
 	return 0;
 }
 
+/* A folder is what keeps the place while a job runs, so that the worker makes no file there. */
+static bool is_there(struct check *check, const char *name)
+{
+	struct stat st;
+
+	return fstatat(check->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode);
+}
+
 static int check_chain(struct check *check)
 {
 	static const char file[] = "logs/events.jsonl";
@@ -253,14 +261,12 @@ static int check_chain(struct check *check)
 	r = verify_chain(fd, &check->end, &finding);
 	if (r < 0)
 		return r;
-	return finding.line ? blame(check, file, finding.line, "%s", finding.reason) : 0;
-}
-
-static bool is_there(struct check *check, const char *name)
-{
-	struct stat st;
-
-	return fstatat(check->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (finding.line == 0)
+		return 0;
+	/* A line that a kill or a full disk cut, and nothing that ended says there were more. */
+	check->verdict->is_open = finding.is_cut && check->end.seq >= check->head.seq &&
+				  !is_there(check, "result.json");
+	return blame(check, file, finding.line, "%s", finding.reason);
 }
 
 static int check_head(struct check *check)
@@ -268,10 +274,12 @@ static int check_head(struct check *check)
 	static const char file[] = "logs/events.jsonl";
 	unsigned long long line = check->head.line, seq = check->head.seq;
 
-	if (line == 0 && !is_there(check, "result.json"))
+	if (line == 0 && !is_there(check, "result.json")) {
+		check->verdict->is_open = true;
 		return blame(check, "result.json", 0,
 			     "the run did not finish; its %llu lines are good",
 			     (unsigned long long)check->end.seq);
+	}
 	if (line == 0)
 		return blame(check, NULL, 0, "no line for this run");
 	if (check->end.seq < seq)
@@ -283,11 +291,13 @@ static int check_head(struct check *check)
 			     "good by itself, but not the head in heads.jsonl line %llu: the chain "
 			     "was made anew",
 			     line);
-	if (check->end.seq > seq && !is_there(check, "manifest.json"))
+	if (check->end.seq > seq && !is_there(check, "manifest.json")) {
+		check->verdict->is_open = true;
 		return blame(check, "result.json", 0,
 			     "the run went on after heads.jsonl line %llu and did not finish; its "
 			     "%llu lines are good",
 			     line, (unsigned long long)check->end.seq);
+	}
 	if (check->end.seq > seq)
 		return blame(check, file, seq + 1, "added after the run ended");
 	return 0;

@@ -48,7 +48,8 @@ struct cli_job_options {
 	const char *max[4]; /* in the order of cli_job_limits */
 	const char *add[4];
 	const char *grace;
-	bool is_stderr; /* logs */
+	bool is_stderr;     /* logs */
+	const char *output; /* report */
 };
 
 /* Where the flags of all commands go. NULL, 0 and false mean unsaid. */
@@ -212,7 +213,7 @@ struct cli {
 
 /* Those of jobs (job_commands.c), in their place among them. */
 extern const struct cli_flag cli_job_start_flags[], cli_job_resume_flags[], cli_job_extend_flags[],
-	cli_job_logs_flags[];
+	cli_job_logs_flags[], cli_job_report_flags[];
 
 /* All commands in the order of help; the last has a NULL name. */
 extern const struct cli_command cli_commands[];
@@ -291,6 +292,7 @@ int cli_job_ls(struct cli *cli);
 int cli_job_top(struct cli *cli);
 int cli_job_show(struct cli *cli);
 int cli_job_logs(struct cli *cli);
+int cli_job_report(struct cli *cli);
 int cli_doctor(struct cli *cli);
 int cli_policy_init(struct cli *cli);
 int cli_policy_set(struct cli *cli);

@@ -91,3 +91,9 @@ const struct cli_flag cli_job_logs_flags[] = {
 	  TO(job.is_stderr) },
 	{ NULL },
 };
+
+const struct cli_flag cli_job_report_flags[] = {
+	{ "output", 0, "FILE", "where the page is written; default: stdout", CLI_TEXT,
+	  TO(job.output), .offer = OFFER_FILE },
+	{ NULL },
+};
