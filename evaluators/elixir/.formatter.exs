@@ -1,0 +1,1 @@
+[inputs: ["lib/**/*.ex", "test/*.exs"], line_length: 110]
