@@ -285,15 +285,60 @@ static int check_string(struct check *check, const json_t *schema, const json_t 
 	return 0;
 }
 
+static int order(double a, double b)
+{
+	return (a > b) - (a < b);
+}
+
+/* A double holds no integer beyond 2^53 exactly, so the integer is not made one. */
+static int order_mixed(json_int_t integer, double real)
+{
+	static const double end = 9223372036854775808.0; /* 2^63: beyond every integer */
+	json_int_t whole;
+
+	if (real >= end || real < -end)
+		return real > 0 ? -1 : 1;
+	whole = (json_int_t)real;
+	if (integer != whole)
+		return integer > whole ? 1 : -1;
+	return order(0, real - (double)whole);
+}
+
+/* Below 0: `a` is less; above: more. */
+static int order_numbers(const json_t *a, const json_t *b)
+{
+	json_int_t x = json_integer_value(a), y = json_integer_value(b);
+
+	if (json_is_integer(a) && json_is_integer(b))
+		return (x > y) - (x < y);
+	if (json_is_integer(a))
+		return order_mixed(x, json_real_value(b));
+	if (json_is_integer(b))
+		return -order_mixed(y, json_real_value(a));
+	return order(json_real_value(a), json_real_value(b));
+}
+
+static int refuse_range(struct check *check, const char *what, const json_t *bound)
+{
+	char text[64];
+
+	if (json_is_integer(bound))
+		snprintf(text, sizeof text, "%s %" JSON_INTEGER_FORMAT, what,
+			 json_integer_value(bound));
+	else
+		snprintf(text, sizeof text, "%s %.17g", what, json_real_value(bound));
+	return refuse(check, "is out of range: ", text);
+}
+
 static int check_number(struct check *check, const json_t *schema, const json_t *value)
 {
 	const json_t *least = json_object_get(schema, "minimum");
 	const json_t *most = json_object_get(schema, "maximum");
-	double number = json_number_value(value);
 
-	if ((most && number > json_number_value(most)) ||
-	    (least && number < json_number_value(least)))
-		return refuse(check, "is out of range", "");
+	if (most && order_numbers(value, most) > 0)
+		return refuse_range(check, "at most", most);
+	if (least && order_numbers(value, least) < 0)
+		return refuse_range(check, "at least", least);
 	return 0;
 }
 

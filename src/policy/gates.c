@@ -172,7 +172,7 @@ static int add_string(struct buf *buf, const char *text)
 	return code < 0 ? code : buf_add_byte(buf, '"');
 }
 
-/* What stands without quotes and is a word or a number of JSON's means that. */
+/* What stands without quotes and is a word or a number of JSON's means that; 18 digits fit. */
 static bool is_literal(const struct node *node)
 {
 	const char *text = node->text + (node->text[0] == '-');
@@ -181,7 +181,7 @@ static bool is_literal(const struct node *node)
 	if (!node->is_plain)
 		return false;
 	return is_bool(node) || str_is(node->text, "null") ||
-	       (n > 0 && n < 16 && !text[n] && (n == 1 || text[0] != '0'));
+	       (n > 0 && n < 19 && !text[n] && (n == 1 || text[0] != '0'));
 }
 
 /* The depth is bounded by the reader of the file: NODE_MAX_DEPTH. */

@@ -177,7 +177,7 @@ def test_arguments_are_held_against_the_schema(box):
     box.gate(f"{{name: ticket, command: [{box.tools}/echo], schema: {{type: object, required: [id], "
              "additionalProperties: false, properties: {id: {type: integer, minimum: 1, maximum: 9}, "
              "kind: {enum: [bug, task]}, tags: {type: array, maxItems: 2, items: {type: string, maxLength: 3}}}}}")
-    wrong = {'{"id": 0}': "id is out of range", '{}': "id is missing", '{"id": "1"}': "id is not of type integer",
+    wrong = {'{"id": 0}': "id is out of range: at least 1", '{"id": 10}': "id is out of range: at most 9", '{}': "id is missing", '{"id": "1"}': "id is not of type integer",
              '{"id": 1, "kind": "x"}': "kind is none of the values that this gate takes",
              '{"id": 1, "x": 1}': "x is nothing that this gate knows",
              '{"id": 1, "tags": ["a", "b", "c"]}': "tags has too many items",
@@ -187,6 +187,17 @@ def test_arguments_are_held_against_the_schema(box):
     done = box.sh("\n".join(f"ticket '{args}'" for args in wrong) + '\nticket \'{"id": 9, "kind": "bug", "tags": ["éé"]}\'')
     assert done.stderr.splitlines() == [f"caisson-gate: ticket: {said}" for said in wrong.values()]
     assert json.loads(done.stdout) == {"id": 9, "kind": "bug", "tags": ["éé"]}
+
+
+def test_bounds_beyond_the_integers_of_a_double(box):
+    """2^53 and 2^53 + 1 are one and the same double."""
+    most = 2**53
+    box.gate(f"{{name: ticket, command: [{box.tools}/echo], schema: {{properties: {{id: {{type: number, minimum: -{most}, maximum: {most}}}}}}}}}")
+    taken = [most, -most, most - 1, 1.5, 9007199254740991.0]
+    refused = {most + 1: f"at most {most}", -most - 1: f"at least -{most}", 2**63 - 1: f"at most {most}", 1e300: f"at most {most}", -1e300: f"at least -{most}"}
+    done = box.sh("\n".join(f"ticket '{json.dumps({'id': number})}'" for number in [*taken, *refused]))
+    assert done.stderr.splitlines() == [f"caisson-gate: ticket: id is out of range: {said}" for said in refused.values()]
+    assert done.stdout == "".join(json.dumps({"id": number}, separators=(",", ":")) for number in taken), done
 
 
 def test_a_gate_has_its_time_and_its_rate(box):
