@@ -183,16 +183,51 @@ bool str_is_unsafe(unsigned code)
 	return false;
 }
 
+/* What has both looks, text and picture (Unicode's emoji-variation-sequences), but for digits and
+ * signs of ASCII: behind one of them nobody sees a difference. */
+static bool is_emoji(unsigned code)
+{
+	static const unsigned ranges[][2] = {
+		{ 0xA9, 0xA9 },     { 0xAE, 0xAE },     { 0x203C, 0x203C }, { 0x2049, 0x2049 },
+		{ 0x2122, 0x2122 }, { 0x2139, 0x2139 }, { 0x2194, 0x2199 }, { 0x21A9, 0x21AA },
+		{ 0x231A, 0x231B }, { 0x2328, 0x2328 }, { 0x23CF, 0x23CF }, { 0x23E9, 0x23FA },
+		{ 0x24C2, 0x24C2 }, { 0x25AA, 0x25AB }, { 0x25B6, 0x25B6 }, { 0x25C0, 0x25C0 },
+		{ 0x25FB, 0x25FE }, { 0x2600, 0x27BF }, { 0x2934, 0x2935 }, { 0x2B05, 0x2B07 },
+		{ 0x2B1B, 0x2B1C }, { 0x2B50, 0x2B50 }, { 0x2B55, 0x2B55 }, { 0x3030, 0x3030 },
+		{ 0x303D, 0x303D }, { 0x3297, 0x3297 }, { 0x3299, 0x3299 }, { 0x1F000, 0x1FAFF },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+		if (code >= ranges[i][0] && code <= ranges[i][1])
+			return true;
+	return false;
+}
+
+size_t str_safe_length(const void *data, size_t size)
+{
+	static const char picture[] = "\xEF\xB8\x8F"; /* U+FE0F, which chooses the picture */
+	unsigned code;
+	size_t n = str_decode(data, size, &code), more = sizeof picture - 1;
+
+	if (n == 0 || str_is_unsafe(code))
+		return 0;
+	return is_emoji(code) && size - n >= more &&
+			       memcmp((const char *)data + n, picture, more) == 0
+		       ? n + more
+		       : n;
+}
+
 size_t str_escape_one(const void *data, size_t size, bool keeps_lines,
 		      char ret_text[STR_ESCAPED_MAX])
 {
 	const uint8_t *at = data;
 	unsigned code = 0;
-	size_t length = str_decode(at, size, &code);
+	size_t safe = str_safe_length(at, size);
+	size_t length = safe ? safe : str_decode(at, size, &code);
 
 	if (length == 0) {
 		snprintf(ret_text, STR_ESCAPED_MAX, "\\x%02x", at[0]);
-	} else if (!str_is_unsafe(code) || (keeps_lines && (code == '\n' || code == '\t'))) {
+	} else if (safe || (keeps_lines && (code == '\n' || code == '\t'))) {
 		memcpy(ret_text, at, length);
 		ret_text[length] = 0;
 	} else if (code == '\n') {
@@ -221,10 +256,7 @@ void str_escape(const char *text, bool keeps_lines, char *ret_text, size_t size)
 /* Length of the character at `at` if it may be printed, else 0. */
 static size_t safe_length(const char *at)
 {
-	unsigned code;
-	size_t n = str_decode(at, strnlen(at, 4), &code);
-
-	return n && !str_is_unsafe(code) ? n : 0;
+	return str_safe_length(at, strnlen(at, 7));
 }
 
 /* Letters that no shell gives a meaning in a word; zsh does to `=` at its start. */

@@ -48,6 +48,12 @@ size_t str_decode(const void *data, size_t size, unsigned *ret_code);
  */
 bool str_is_unsafe(unsigned code);
 
+/*
+ * Length of the character at `data` (`size` bytes, 1 or more) if it may be printed as it is, else
+ * 0. An emoji with the selector that makes it a picture is one; alone that is unsafe.
+ */
+size_t str_safe_length(const void *data, size_t size);
+
 enum { STR_ESCAPED_MAX = 16 };
 
 /*

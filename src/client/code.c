@@ -159,8 +159,10 @@ void code_text(char *ret_text, size_t size, const void *data, size_t length)
 	for (; length > 0; at += step, length -= step) {
 		bool is_good;
 
-		step = str_decode(at, length, &code);
-		is_good = step > 0 && !str_is_unsafe(code);
+		step = str_safe_length(at, length);
+		is_good = step > 0;
+		if (!is_good)
+			step = str_decode(at, length, &code);
 		step = step > 0 ? step : 1;
 		if (used + step + 1 > size)
 			break;

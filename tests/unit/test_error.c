@@ -30,7 +30,7 @@ static void test_lines(void)
 
 static void test_cut(void)
 {
-	char text[2 * sizeof((struct csn_error *)0)->text], small[8];
+	char text[2 * sizeof((struct csn_error *)0)->text], small[8], emoji[128];
 	struct csn_error err = { 0 };
 	size_t n;
 
@@ -43,6 +43,11 @@ static void test_cut(void)
 	CHECK_STR(small, "abcde\\n");
 	str_escape("abcdef\n", false, small, sizeof small);
 	CHECK_STR(small, "abcdef");
+	/* The selector of an emoji's picture, behind one only. */
+	str_escape("\u2764\uFE0F a\uFE0F 1\uFE0F \u2764\uFE0E \u2764\uFE0F\uFE0F", false, emoji,
+		   sizeof emoji);
+	CHECK_STR(emoji, "\u2764\uFE0F a\\u{fe0f} 1\\u{fe0f} \u2764\\u{fe0e} "
+			 "\u2764\uFE0F\\u{fe0f}");
 	str_escape("", false, small, 1);
 	CHECK_STR(small, "");
 }
