@@ -48,34 +48,41 @@ static int refusal_of(const struct profile_rule *rules, size_t count, const char
 	return is_agents(name) ? 0 : error;
 }
 
-/* The names answered with `error`; those that pass for 0. */
+/* The names answered with `error`; those that pass for 0. NULL: memory is short, and a list that
+ * lacks a name would be another one. */
 static json_t *names_of(const struct profile_rule *rules, size_t count, int error)
 {
 	json_t *names = json_array();
 	const char *last = "";
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; names && i < count; i++) {
 		if (str_is(rules[i].name, last))
 			continue; /* lines of one name stand together */
 		last = rules[i].name;
-		if (refusal_of(rules, count, last) == error)
-			json_array_append_new(names, json_string(last));
+		if (refusal_of(rules, count, last) != error ||
+		    json_array_append_new(names, json_string(last)) == 0)
+			continue;
+		json_decref(names);
+		names = NULL;
 	}
 	return names;
 }
 
-static void add_group(json_t *groups, const struct profile_rule *rules, size_t count, int error)
+static bool add_group(json_t *groups, const struct profile_rule *rules, size_t count, int error)
 {
 	json_t *names = names_of(rules, count, error);
+	json_t *group;
 
-	if (json_array_size(names) == 0)
+	if (names && json_array_size(names) == 0) {
 		json_decref(names);
-	else if (error == 0)
-		json_array_append_new(groups, json_pack("{s:o, s:s}", "names", names, "action",
-							"SCMP_ACT_ALLOW"));
+		return true;
+	}
+	if (error == 0)
+		group = json_pack("{s:o, s:s}", "names", names, "action", "SCMP_ACT_ALLOW");
 	else
-		json_array_append_new(groups, json_pack("{s:o, s:s, s:i}", "names", names, "action",
-							"SCMP_ACT_ERRNO", "errnoRet", error));
+		group = json_pack("{s:o, s:s, s:i}", "names", names, "action", "SCMP_ACT_ERRNO",
+				  "errnoRet", error);
+	return group && json_array_append_new(groups, group) == 0;
 }
 
 json_t *seccomp_list(const char *profile)
@@ -85,8 +92,11 @@ json_t *seccomp_list(const char *profile)
 	size_t count = 0;
 	const struct profile_rule *rules = profile_rules(profile, &count);
 
-	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
-		add_group(groups, rules, count, errors[i]);
+	for (size_t i = 0; groups && i < ARRAY_SIZE(errors); i++)
+		if (!add_group(groups, rules, count, errors[i])) {
+			json_decref(groups);
+			groups = NULL;
+		}
 	return json_pack("{s:s, s:i, s:[s], s:o}", "defaultAction", "SCMP_ACT_ERRNO",
 			 "defaultErrnoRet", ENOSYS, "architectures", architecture, "syscalls",
 			 groups);

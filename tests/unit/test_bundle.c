@@ -147,6 +147,20 @@ static void no_place(void)
 	close(fd);
 }
 
+/* Only what is absent needs no guard: an error of another kind does not open a name. */
+static void not_looked_at(void)
+{
+	int fd = make_workspace();
+
+	fill(dup(fd));
+	add(ROOTFS_FREEZE, "workspace/.env/beneath", -1, false);
+	CHECK(bundle_settle(&rootfs, &err) == -ENOTDIR);
+	CHECK(strstr(err.text, "cannot look at /workspace/.env/beneath"));
+	rootfs_done(&rootfs);
+	remove_workspace(fd);
+	close(fd);
+}
+
 /* JSON has no words for them, and a mount that is left out hides nothing. */
 static void no_words(void)
 {
@@ -210,6 +224,7 @@ static void syscalls(void)
 static const struct tap_test tests[] = {
 	{ "a bundle is what the plan says", golden },
 	{ "a mount without a place is refused", no_place },
+	{ "a guarded place that cannot be looked at", not_looked_at },
 	{ "a path that JSON cannot say ends the start", no_words },
 	{ "the list for engines", syscalls },
 };

@@ -329,13 +329,17 @@ static int open_in(const struct rootfs_item *holder, const char *tail)
 
 /* What is covered, frozen or pinned: there, and no link. A link shows nothing that is not in the
  * tree by its own name. */
-static int settle_self(const struct rootfs *rootfs, struct rootfs_item *item)
+static int settle_self(const struct rootfs *rootfs, struct rootfs_item *item, struct csn_error *err)
 {
 	const char *tail = "";
 	const struct rootfs_item *holder = stage_holder(rootfs, item, &tail);
 	_cleanup_fd_ int fd = holder && *tail ? open_in(holder, tail) : -ENOENT;
 	struct stat st;
 
+	/* What cannot be looked at may be there all the same, and would be open. */
+	if (fd < 0 && fd != -ENOENT)
+		return csn_fail(err, fd, "mounts", "cannot look at /%s, which is to be guarded: %s",
+				item->at, strerror(-fd));
 	item->is_ahead = fd >= 0 && fstat(fd, &st) == 0 && !S_ISLNK(st.st_mode);
 	item->is_file = item->is_ahead && !S_ISDIR(st.st_mode);
 	return 0;
@@ -370,7 +374,7 @@ int bundle_settle(struct rootfs *rootfs, struct csn_error *err)
 
 		if (item->kind == ROOTFS_COVER || item->kind == ROOTFS_FREEZE ||
 		    item->kind == ROOTFS_PIN)
-			r = settle_self(rootfs, item);
+			r = settle_self(rootfs, item, err);
 		else if (rootfs_is_mount(item) && item->fd >= 0)
 			r = settle_place(rootfs, item, err);
 	}
