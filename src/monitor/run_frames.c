@@ -317,7 +317,13 @@ static void take_exec_failure(struct run *run)
 
 	run->ending = run->ending == END_NONE ? END_START_FAILED : run->ending;
 	run->exit_code = error == ENOENT ? 127 : 126;
-	if (strcmp(run->exec_stage, "exec") != 0)
+	if (str_is(run->exec_stage, "cwd"))
+		csn_fail(&run->error, error ? -error : -EIO, "cwd",
+			 "%.70s cannot be started in: %s%s%.90s", run->cwd,
+			 error ? strerror(error) : run->exec_error,
+			 error == EACCES ? "; let others enter it: chmod o+x " : "",
+			 error == EACCES && run->setup->host_cwd ? run->setup->host_cwd : "");
+	else if (strcmp(run->exec_stage, "exec") != 0)
 		csn_fail(&run->error, error ? -error : -EIO, "exec",
 			 "the command's %s step failed: %s", run->exec_stage, run->exec_error);
 	else

@@ -264,3 +264,11 @@ def test_refusals_are_json_too(box):
     run = box.cli("run", "--json", "-w", "/nonexistent", "--", "true")
     assert run.status == 125, run
     assert json.loads(run.out or run.err)["error"], run
+
+
+def test_a_folder_that_it_may_not_enter_is_named(root_box):
+    """Root may, and the command is somebody else. Which folder, and what to do."""
+    root_box.file("shut/x", "").parent.chmod(0)
+    run = root_box.run("true", flags=["-w", root_box.ws], cwd=root_box.ws / "shut")
+    said = f"/workspace/shut cannot be started in: Permission denied; let others enter it: chmod o+x {root_box.ws}/shut"
+    assert run.status == 126 and said in run.err, run
