@@ -244,6 +244,17 @@ static int search(struct child *child)
 	return result;
 }
 
+/*
+ * One that was forked ahead, and failed before it heard what it is to run: its command is told to
+ * it all the same, and gets the reason. To end without a word would be the command's own end.
+ */
+static void await_command(struct child *child, const struct child_step *failed)
+{
+	for (const struct child_step *step = failed; step->name; step++)
+		if (step->run == take_command && step != failed && child->command_fd > 0)
+			spare_receive(child);
+}
+
 _Noreturn void child_run(struct child *child)
 {
 	struct child_failure failure = { 0 };
@@ -259,6 +270,7 @@ _Noreturn void child_run(struct child *child)
 	}
 	if (r >= 0)
 		r = search(child);
+	await_command(child, step);
 	failure.error = -r;
 	snprintf(failure.stage, sizeof failure.stage, "%s", step->name ? step->name : "exec");
 	if (write(child->failure_fd, &failure, sizeof failure) < 0)

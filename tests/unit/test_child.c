@@ -1,6 +1,9 @@
 /* A command's lockdown: the order of its table, what a failed step says, and what is executed. */
 #include "agent/child.h"
 
+#include <sys/socket.h>
+
+#include "agent/spare_message.h"
 #include "base/str.h"
 #include "own_space.h"
 
@@ -141,6 +144,69 @@ static void failed_steps(void)
 	CHECK_STR(failure.stage, "filter");
 }
 
+/* What the agent tells one that was forked ahead: /bin/true, and where to say what failed. */
+static void tell(int fd, int failed_fd)
+{
+	static const char texts[] = "\0/\0/bin\0/bin/true"; /* no workspace, cwd, PATH; argv */
+	union {
+		char bytes[CMSG_SPACE(4 * sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct spare_head head = { .args = 1 };
+	struct iovec parts[] = { { &head, sizeof head },
+				 { (void *)(uintptr_t)texts, sizeof texts } };
+	struct msghdr header = { .msg_iov = parts,
+				 .msg_iovlen = 2,
+				 .msg_control = control.bytes,
+				 .msg_controllen = sizeof control };
+	int fds[4] = { failed_fd, failed_fd, failed_fd, failed_fd };
+	struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
+
+	rights->cmsg_level = SOL_SOCKET;
+	rights->cmsg_type = SCM_RIGHTS;
+	rights->cmsg_len = CMSG_LEN(sizeof fds);
+	memcpy(CMSG_DATA(rights), fds, sizeof fds);
+	CHECK(sendmsg(fd, &header, MSG_NOSIGNAL) == (ssize_t)(sizeof head + sizeof texts));
+}
+
+/* It fails before anybody knows what it is for: the command that is then given to it is told. */
+static void failed_ahead(void)
+{
+	int pair[2], failed[2], status;
+	pid_t pid;
+
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	CHECK(pipe2(failed, O_CLOEXEC) == 0);
+	pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+		struct child child = { .fds = { null, null, null },
+				       .tty_fd = -1,
+				       .failure_fd = -1,
+				       .listeners_fd = -1,
+				       .enter_fd = -1,
+				       .command_fd = pair[1],
+				       .parent = getppid(),
+				       .profile = "no-such-profile" };
+
+		alarm(20);
+		close(pair[0]);
+		close(failed[0]);
+		close(failed[1]);
+		child_run(&child);
+	}
+	close(pair[1]);
+	tell(pair[0], failed[1]);
+	close(pair[0]);
+	close(failed[1]);
+	CHECK(read(failed[0], &failure, sizeof failure) == sizeof failure);
+	CHECK(failure.error == ENOENT);
+	CHECK_STR(failure.stage, "filter");
+	close(failed[0]);
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 127);
+}
+
 static void no_names(void)
 {
 	own_mounts();
@@ -188,6 +254,7 @@ static const struct tap_test tests[] = {
 	{ "a session of its own", streams_and_session },
 	{ "what cannot be executed is said", not_found },
 	{ "a failed step is named and nothing runs", failed_steps },
+	{ "so is one of a command that was forked ahead", failed_ahead },
 	{ "the current folder is not searched", no_names },
 	{ "a script's arguments are all or none", many_arguments },
 	{ "a command does not outlive its agent", orphan },
