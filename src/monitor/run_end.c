@@ -287,6 +287,17 @@ static void settle_ending(struct run *run)
 }
 
 /*
+ * A wall whose own kernel lives within the limits may be what is refused a thread, and dies of it:
+ * gVisor's does. Such an end is the limit's, as that of the OOM killer's victim is.
+ */
+static bool died_of_processes(const struct run *run)
+{
+	bool is_silent = run->ending == END_NONE && run->is_executing && !run->is_replied;
+
+	return is_silent && violations_count(&run->violations, FACT_PROCESS_LIMIT) > 0;
+}
+
+/*
  * The account. A command that told its end is killed with its wall, and accounted for while the
  * kernel takes the wall down; one that did not is waited for first: what it used is known then.
  * The OOM killer may have taken the agent too: the reason stays memory.
@@ -306,6 +317,8 @@ void run_over(struct run *run)
 	if (limits_finish(&run->limits, run->max_rss, &run->violations) == LIMITS_MEMORY &&
 	    (run->ending == END_NONE || run->ending == END_LOST))
 		run->ending = END_MEMORY;
+	if (died_of_processes(run))
+		run->ending = END_PROCESSES;
 	settle_ending(run);
 	protect_recheck(&run->protect);
 }
