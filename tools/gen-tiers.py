@@ -36,8 +36,9 @@ did, by `tier` or by [`strict_when`](policy.md#strict_when). A person's yes is b
 
 ## What the tests find, wall by wall
 
-The escape suite runs every attack behind each wall, started by root and by an ordinary user; [verdicts.md](verdicts.md) has each. An event is
-*observed* where an attack of the suite leaves it in the result. A wall without a row here has not been through the suite.
+The escape suite runs every attack behind each wall; [verdicts.md](verdicts.md) has each, and says who starts them. An event is
+*observed* where an attack of the suite leaves it in the result, whose `not_observed` lists the others. A wall without a row here has not been
+through the suite.
 
 """
 
@@ -65,13 +66,31 @@ def wall_row(wall, tiers):
             f"{' '.join(sorted(seen))} | {' '.join(sorted(events - seen)) or 'none'} |\n")
 
 
+def kind_cell(event, wall):
+    """What becomes of the attacks that leave this event behind the process wall."""
+    rows = [row for row in verdicts.VERDICTS.values() if event in (*row["process"].events, *row["process"].may)]
+    here = [row[wall] for row in rows]
+    if any(event in (*one.events, *one.may) for one in here):
+        return "enforced, observed"
+    return "enforced, not observed" if any(one.word != "allowed" and not one.broken for one in here) else "not enforced"
+
+
+def kinds(walls):
+    events = sorted(verdicts.EVENTS)
+    out = ["\nBy kind of violation, where the attacks that leave it behind `process` are stopped or limited too:\n\n",
+           "| violation | " + " | ".join(f"`{wall}`" for wall in walls) + " |\n" + "| --- " * (len(walls) + 1) + "|\n"]
+    return out + [f"| {event} | " + " | ".join(kind_cell(event, wall) for wall in walls) + " |\n" for event in events]
+
+
 def page(caisson, known=None):
     """`known`: the walls of an older page, which is to be compared; without, all."""
     tiers, technology = told_by(caisson)
     tiers = {wall: tiers[wall] for wall in tiers if known is None or f"`{wall}`" in known}
     out = [HEAD, "| tier | other names | what holds it | walls that reach it, and none higher |\n| --- | --- | --- | --- |\n", *(tier_row(tier, tiers, technology) for tier in TIERS), KINDS,
            "| wall | tier | denied | not visible | limited | allowed | open holes | events observed | not observed |\n" + "| --- " * 9 + "|\n"]
-    out += [wall_row(wall, tiers) for wall in verdicts.WALLS if known is None or f"| `{wall}` |" in known]
+    walls = [wall for wall in verdicts.WALLS if known is None or f"| `{wall}` |" in known]
+    out += [wall_row(wall, tiers) for wall in walls]
+    out += kinds(walls)
     out.append(f"\n{len(verdicts.VERDICTS)} attacks. `allowed` is what gives nothing away; verdicts.md says why, one by one.\n")
     return "".join(out)
 

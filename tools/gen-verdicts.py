@@ -19,8 +19,9 @@ from verdicts import VERDICTS, WALLS  # noqa: E402
 HEAD = """# Verdicts
 
 What each attack of the escape suite comes to, behind each wall. This page is made by
-`tools/gen-verdicts.py` from the table in `tests/escape/verdicts.py`; the suite runs every attack, started by
-root and by an ordinary user, and fails where a wall answers otherwise.
+`tools/gen-verdicts.py` from the table in `tests/escape/verdicts.py`; the suite runs the attacks, behind process and landlock started by
+root and by an ordinary user, behind docker (with a daemon of root's) by an ordinary user, behind podman, oci (runc and crun) and gvisor by
+root, and fails where a wall answers otherwise. Of the latter, tests/escape/contained.py names those that each run makes, and how to make all.
 
 | word | means |
 | --- | --- |
@@ -51,6 +52,8 @@ def cell(verdict):
     word = "**open**" if verdict.broken else verdict.word.replace("_", " ")
     if verdict.ends not in ("exited", "refused"):
         word += f", ends `{verdict.ends}`"
+    if verdict.or_ends:
+        word += f", may end `{verdict.or_ends}`"
     return word + "".join(f"<br>`{event}`" for event in verdict.events)
 
 
