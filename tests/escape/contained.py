@@ -150,7 +150,7 @@ def environment_of(name, folder, ends):
     if name == "podman":
         folder.mkdir()
         (folder / "storage.conf").write_text(STORAGE % ("overlay", folder / "graph", folder / "run"))
-        (folder / "containers.conf").write_text(CONTAINERS % (folder / "tmp"))
+        (folder / "containers.conf").write_text(CONTAINERS % (folder / "tmp", folder / "net"))
         ends.append(lambda: let_go(folder))
         return {"CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"), "CONTAINERS_CONF": str(folder / "containers.conf")}
     return {"CAISSON_OCI_RUNTIME": name} if WORLDS[name][0] == "oci" else {}
