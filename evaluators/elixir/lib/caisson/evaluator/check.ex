@@ -269,17 +269,20 @@ defmodule Caisson.Evaluator.Check do
   defp sizes(size) when is_integer(size), do: [size]
   defp sizes(_), do: []
 
-  defp sigil(name, meta, parts, modifiers, c) when name in [:sigil_w, :sigil_W] and modifiers == 'a' do
+  defp sigil(name, _, parts, [?a], c) when name in [:sigil_w, :sigil_W] do
     if c.place == :guard or not Enum.all?(parts, &is_binary/1),
       do: restricted("making atoms from a computed text")
 
-    _ = meta
     text = Enum.join(parts)
     text = if name == :sigil_w, do: Macro.unescape_string(text), else: text
     for word <- String.split(text), do: atom(word)
   end
 
   defp sigil(name, meta, parts, modifiers, c) do
+    # The macro would run on what stands there.
+    (is_list(modifiers) and Enum.all?(modifiers, &is_integer/1)) ||
+      restricted("a sigil with computed modifiers")
+
     parts = Enum.map(parts, &part(&1, c))
     meta = Keyword.take(meta, [:line, :delimiter])
     {name, meta, [{:<<>>, line(meta), parts}, modifiers]}
@@ -389,12 +392,11 @@ defmodule Caisson.Evaluator.Check do
   defp remote({:module, :erlang}, name, _, _, _) when name in [:binary_to_atom, :binary_to_existing_atom],
     do: restricted("making atoms from a computed text")
 
-  # `"\#{x}"` calls this.
-  defp remote({:module, Kernel}, name, meta, args, c) when name in [:to_string, :to_charlist],
-    do: {name, line(meta), each(args, c)}
-
+  # `"\#{x}"` calls Kernel.to_string. What Kernel offers is checked as if it were written without its name.
   defp remote({:module, Kernel}, name, meta, args, c) do
-    if Rules.macro?(name), do: local(name, meta, args, c), else: known(Kernel, name, meta, args, c)
+    if is_atom(name) and Rules.macro?(name),
+      do: walk({name, meta, args}, c),
+      else: known(Kernel, name, meta, args, c)
   end
 
   defp remote({:module, module}, name, meta, args, c), do: known(module, name, meta, args, c)
@@ -443,6 +445,9 @@ defmodule Caisson.Evaluator.Check do
 
       not Rules.local?(name) ->
         restricted(if special?(name, arity), do: "#{name}", else: "function #{name}/#{arity}")
+
+      name in @sigils ->
+        restricted("a sigil that is written as a call")
 
       true ->
         allowed(Rules.function(Kernel, name, arity), name, meta, args, c)

@@ -117,6 +117,26 @@ defmodule Caisson.Evaluator.Safe do
     Enum.join(texts, joiner)
   end
 
+  # ---- expressions ---------------------------------------------------------------------------
+
+  for {module, name, arity} <- Rules.expressions() do
+    args = Macro.generate_arguments(arity, __MODULE__)
+
+    def unquote(:"#{inspect(module)}.#{name}/#{arity}")(unquote_splicing(args)) do
+      checked = for arg <- unquote(args), do: expression(arg)
+      Kernel.apply(unquote(module), unquote(name), checked)
+    end
+  end
+
+  defp expression(%{__struct__: Regex} = regex) do
+    case regex do
+      %{source: source, opts: opts} -> Regex.compile!(source, opts)
+      _ -> raise ArgumentError, "this is no expression"
+    end
+  end
+
+  defp expression(other), do: other
+
   # ---- where to ------------------------------------------------------------------------------
 
   def puts(device, value), do: IO.puts(device(device), value)
