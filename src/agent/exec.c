@@ -239,6 +239,15 @@ static void read_keeper(struct agent *agent, struct exec *exec)
 	fd_cleanup(&exec->keeper_fd);
 }
 
+static void send_early(struct agent *agent, struct exec *exec)
+{
+	unsigned count = exec->early_count;
+
+	exec->early_count = 0;
+	for (unsigned i = 0; i < count && !exec->is_failed; i++)
+		exec_signal(agent, exec, exec->early[i]);
+}
+
 static void read_failure(struct agent *agent, struct exec *exec)
 {
 	struct child_failure failure;
@@ -257,6 +266,7 @@ static void read_failure(struct agent *agent, struct exec *exec)
 	if (exec->keeper_fd >= 0)
 		agent_watch(agent, exec->keeper_fd, EPOLLIN,
 			    (struct agent_source){ SOURCE_KEEPER, exec->slot });
+	send_early(agent, exec);
 	read_keeper(agent, exec);
 }
 
@@ -281,6 +291,25 @@ static void signal_all(struct agent *agent, struct exec *exec, int signal)
 		kill(-exec->pid, signal);
 }
 
+static void keep_early(struct exec *exec, int signal)
+{
+	for (unsigned i = 0; i < exec->early_count; i++)
+		if (exec->early[i] == signal)
+			return;
+	if (signal > 0 && exec->early_count < sizeof exec->early)
+		exec->early[exec->early_count++] = (uint8_t)signal;
+}
+
+void exec_resize(struct exec *exec, unsigned rows, unsigned cols)
+{
+	if (!exec->is_queued) {
+		streams_resize(&exec->streams, rows, cols);
+	} else if (rows > 0 && cols > 0) {
+		exec->command.rows = rows;
+		exec->command.cols = cols;
+	}
+}
+
 void exec_signal(struct agent *agent, struct exec *exec, int signal)
 {
 	bool is_tree = signal == SIGKILL || signal == SIGTERM;
@@ -288,6 +317,8 @@ void exec_signal(struct agent *agent, struct exec *exec, int signal)
 	if (exec->is_queued && is_tree) {
 		agent_fail(agent, exec->ref, "cancelled", "the command had not begun");
 		exec_free(agent, exec);
+	} else if (exec->is_queued || (exec->early_count > 0 && !is_tree)) {
+		keep_early(exec, signal);
 	} else if (exec->is_last) {
 		signal_all(agent, exec, signal);
 	} else if (exec->keeper_fd >= 0) {

@@ -55,6 +55,8 @@ struct exec {
 	uint64_t drain_until_ms; /* once reaped: how long others' output is still waited for */
 	int error;               /* errno of a program that could not be executed */
 	char stage[32];
+	uint8_t early[64]; /* signals for one that has not begun, each once, in their order */
+	unsigned early_count;
 	struct command command; /* of a queued one, in `arena` */
 	struct arena arena;
 };
@@ -70,8 +72,12 @@ struct exec *exec_find(struct agent *agent, int64_t ref);
 void exec_ready(struct agent *agent, struct exec *exec, enum source_kind kind);
 
 /* SIGKILL and SIGTERM go to everything that it started (and, where it has no keeper, any call),
- * other signals to the command's process group. */
+ * other signals to the command's process group; one that is queued gets them when it has begun,
+ * each number once, as the kernel keeps them. */
 void exec_signal(struct agent *agent, struct exec *exec, int signal);
+
+/* The size of its terminal; one that is queued begins with it. */
+void exec_resize(struct exec *exec, unsigned rows, unsigned cols);
 
 /* A child of the agent changed its state, as waitpid() with WUNTRACED says it. Was it one's? */
 bool exec_child(struct agent *agent, pid_t pid, int status, const struct rusage *usage);

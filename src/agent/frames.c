@@ -114,8 +114,7 @@ static int on_resize(struct agent *agent, const struct term *items)
 
 	(void)agent;
 	if (exec)
-		streams_resize(&exec->streams, (unsigned)items[2].integer,
-			       (unsigned)items[3].integer);
+		exec_resize(exec, (unsigned)items[2].integer, (unsigned)items[3].integer);
 	return 0;
 }
 

@@ -225,6 +225,26 @@ def test_queue_and_its_ends(listeners):
         assert agent.end(ref)["data"] == said
 
 
+def test_signals_and_sizes_wait_in_the_queue(listeners):
+    """What is sent to one that has not begun arrives when it has, in its order; its terminal begins with the last size."""
+    agent = listeners.agent
+    first = text(agent, "true")
+    second = text(agent, "while :; do sleep 0.05; done")
+    third = text(agent, "stty size", tty=True, rows=10, cols=20)
+    # Of two that wait in the kernel the lower number comes first anyhow.
+    for sent in (("signal", second, 28), ("signal", second, 10), ("signal", second, 12), ("resize", third, 40, 50), ("resize", third, 0, 7)):
+        agent.send(*sent)
+    for ref, ended_by, said in ((first, None, b""), (second, 10, b""), (third, None, b"40 50\r\n")):
+        announced = listeners.announced()
+        assert announced[0] == ref
+        listeners.take(announced)
+        listeners.answer(ref)
+        output = b""
+        while (frame := agent.frame_of(ref))[0] != "reply":
+            output += frame[3] if frame[0] == "data" else b""
+        assert frame[2]["signal"] == ended_by and output == said, frame
+
+
 def test_deadline_while_the_monitor_is_silent(listeners):
     begin = time.monotonic()
     ref = text(listeners.agent, "echo hi", timeout_ms=300)
