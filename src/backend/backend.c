@@ -104,6 +104,11 @@ static int try_backend(const struct plan *plan, const struct backend *backend,
 	if (missing == 0)
 		return 0;
 	name_missing(missing, names, sizeof names);
+	if (missing & by_controller && ret_report->unheld[0])
+		return csn_fail(err, -ENOTSUP, "backend",
+				"%s: the %s wall does not enforce: %s: %s. Say limits_mode: best, "
+				"which leaves these limits unheld, or take the process wall",
+				unavailable(plan), backend->name, names, ret_report->unheld);
 	return csn_fail(err, -ENOTSUP, "backend",
 			"%s: the %s wall does not enforce: %s. Leave out what needs it, or take "
 			"another wall: %s%s",

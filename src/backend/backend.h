@@ -21,6 +21,7 @@ struct backend_report {
 	char cause[256];   /* why not usable: the exact reason, "" if usable */
 	char fix[256];     /* what would make it usable: package, kernel switch, command */
 	char weaker[512];  /* what this wall does not do, for a usable but weaker one; "" */
+	char unheld[64];   /* why it holds not all limits, for one that holds them itself; "" */
 };
 
 /* What a container engine runs, for the record. */

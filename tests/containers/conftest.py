@@ -7,7 +7,7 @@ import sys
 import pytest
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "cli")]
-from engine_fixtures import CONTAINERS, NETWORK, STORAGE, Bridge, Daemon, Engine, let_go, need  # noqa: E402
+from engine_fixtures import CONTAINERS, NETWORK, STORAGE, Account, Bridge, Daemon, Engine, let_go, need  # noqa: E402
 from run_fixtures import USER_UID, make_box, program, remove_box, shared  # noqa: E402, F401
 
 
@@ -44,6 +44,34 @@ def store(shared):  # noqa: F811
     subprocess.run(["podman", "rmi", "--all", "--force"], env=os.environ | env, capture_output=True)
     bridge.remove()
     let_go(folder)
+
+
+@pytest.fixture(scope="session")
+def account(shared):  # noqa: F811
+    if os.geteuid() != 0:
+        pytest.skip("root: an account is made by nobody else")
+    made = Account(shared / "account", USER_UID)
+    yield made
+    made.remove()
+
+
+@pytest.fixture(scope="session")
+def rootless(account, shared, program):  # noqa: F811
+    """podman of an ordinary user, once: a process of its own outlives each run and keeps the folders that it knew."""
+    need("podman", "runc")
+    folder = account.folder / "podman"
+    (folder / "net").mkdir(parents=True)
+    (folder / "storage.conf").write_text(STORAGE % ("vfs", folder / "graph", folder / "run"))
+    (folder / "containers.conf").write_text(CONTAINERS % (folder / "tmp", folder / "net"))
+    for path in [folder, *folder.iterdir()]:
+        os.chown(path, USER_UID, USER_UID)
+    box = make_box(shared, program, USER_UID)
+    env = {"CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"), "CONTAINERS_CONF": str(folder / "containers.conf"),
+           **account.env}
+    engine = Engine("podman", box, env, None, box.as_owner() | {"cwd": box.ws})
+    engine.env |= {"XDG_RUNTIME_DIR": str(box.base / "rt")}
+    yield engine
+    remove_box(box)
 
 
 def engines(request, shared, program):  # noqa: F811

@@ -3,6 +3,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import time
 
@@ -77,11 +78,42 @@ class Daemon:
         self.process.wait(60)
 
 
+class Account:
+    """An ordinary user with ids to hand out, and an engine of his own: what he is, and how to take him away."""
+
+    def __init__(self, folder, uid):
+        need("useradd", "userdel", "newuidmap", "slirp4netns")
+        self.uid, self.folder, self.name = uid, folder, f"csn{os.getpid()}"
+        (folder / "home").mkdir(parents=True)
+        ranges = ("UID_MAX=399999", "GID_MAX=399999", "SUB_UID_MIN=400000", "SUB_GID_MIN=400000")  # apart from the tests' users
+        subprocess.run(["useradd", "--no-create-home", "--no-log-init", "--uid", str(uid), "--user-group", "--home-dir",
+                        folder / "home", *(word for text in ranges for word in ("--key", text)), self.name], check=True)
+        for path in (folder, folder / "home"):
+            os.chown(path, uid, uid)
+        self.env = {"HOME": str(folder / "home"), "PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+    def processes(self):
+        return [int(path.name) for path in pathlib.Path("/proc").glob("[0-9]*") if self.owns(path)]
+
+    def owns(self, path):
+        try:
+            return path.stat().st_uid == self.uid
+        except OSError:
+            return False
+
+    def remove(self):
+        """podman leaves a process that holds its namespaces."""
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        subprocess.run(["userdel", "--force", self.name], check=True, stderr=subprocess.DEVNULL)
+
+
 class Engine:
     """One wall of one owner."""
 
-    def __init__(self, name, box, env, bridge):
-        self.name, self.box, self.env, self.bridge = name, box, env, bridge
+    def __init__(self, name, box, env, bridge, who=None):
+        self.name, self.box, self.env, self.bridge, self.who = name, box, env, bridge, who or {}
         (box.base / "rt").mkdir(mode=0o700)
         box.env |= env | {"XDG_RUNTIME_DIR": str(box.base / "rt")}
         box.give()
@@ -98,7 +130,7 @@ class Engine:
     def host(self, *words):
         """The engine's own client."""
         return subprocess.run([self.name, *map(str, words)], env=os.environ | self.env, capture_output=True, text=True,
-                              timeout=120)
+                              timeout=120, **self.who)
 
     def containers(self):
         return self.host("ps", "--all", "--quiet", "--filter", f"label=caisson.keep={self.box.base}/rt/caisson/engines").stdout.split()

@@ -260,6 +260,14 @@ static void take_down(const struct engine *engine, const char *id)
 
 /* ---- what it can do -------------------------------------------------------------------------- */
 
+static const char *why_unheld(const struct engine_facts *facts)
+{
+	if (!facts->is_rootless)
+		return "its machine has no such controllers";
+	return facts->has_groups_v1 ? "rootless, and control groups v1 are root's alone"
+				    : "rootless, and no controllers are delegated to its user";
+}
+
 static void engine_probe(const struct engine *engine, struct backend_report *ret_report)
 {
 	struct engine_facts facts;
@@ -276,6 +284,8 @@ static void engine_probe(const struct engine *engine, struct backend_report *ret
 			       FEATURE_FS_PROTECT | FEATURE_NET_NONE | FEATURE_PIDS |
 			       FEATURE_SYSCALLS | FEATURE_PRIVILEGE | FEATURE_IDENTITY |
 			       FEATURE_TIME | FEATURE_OUTPUT | FEATURE_SCRATCH;
+	if (!facts.holds_memory || !facts.holds_processes || !facts.holds_cpu)
+		snprintf(ret_report->unheld, sizeof ret_report->unheld, "%s", why_unheld(&facts));
 	snprintf(ret_report->weaker, sizeof ret_report->weaker, "%s%s%s%s%s",
 		 facts.is_rootless ? "" : "its engine runs as root; ",
 		 held & FEATURE_MEMORY ? "" : "it holds no memory limit on this machine; ",

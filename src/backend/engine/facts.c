@@ -126,6 +126,7 @@ static int read_docker(const json_t *info, struct engine_facts *facts, char ret_
 	facts->holds_memory = says(info, "MemoryLimit");
 	facts->holds_processes = says(info, "PidsLimit");
 	facts->holds_cpu = says(info, "CpuCfsQuota");
+	facts->has_groups_v1 = str_is(word(info, "CgroupVersion"), "1");
 	return 0;
 }
 
@@ -154,7 +155,8 @@ static int read_podman(const json_t *info, struct engine_facts *facts, char ret_
 	facts->has_selinux = says(security, "selinuxEnabled");
 	groups = json_object_get(host, "cgroupControllers");
 	/* An ordinary user may not make groups of the first generation, whatever is listed. */
-	holds = !facts->is_rootless || str_is(word(host, "cgroupVersion"), "v2");
+	facts->has_groups_v1 = str_is(word(host, "cgroupVersion"), "v1");
+	holds = !facts->is_rootless || !facts->has_groups_v1;
 	facts->holds_memory = holds && lists(groups, "memory");
 	facts->holds_processes = holds && lists(groups, "pids");
 	facts->holds_cpu = holds && (lists(groups, "cpu"));
@@ -248,6 +250,7 @@ static const struct {
 	{ "memory", offsetof(struct engine_facts, holds_memory) },
 	{ "processes", offsetof(struct engine_facts, holds_processes) },
 	{ "cpu", offsetof(struct engine_facts, holds_cpu) },
+	{ "groups-v1", offsetof(struct engine_facts, has_groups_v1) },
 };
 
 static bool read_kept(const struct engine *engine, struct buf *key, struct engine_facts *facts)

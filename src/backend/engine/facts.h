@@ -32,6 +32,7 @@ struct engine_facts {
 	bool holds_memory;
 	bool holds_processes;
 	bool holds_cpu;
+	bool has_groups_v1; /* control groups of the first generation: root's alone */
 };
 
 /*
