@@ -21,8 +21,10 @@
 #define TO(field) offsetof(struct cli_options, field)
 
 const struct cli_flag approve_flags[] = {
-	{ "list", 0, NULL, "what waits, and what was answered and not used yet", CLI_SWITCH,
+	{ "list", 0, NULL,
+	  "what waits, and each yes that was not used yet: a line each, newest first", CLI_SWITCH,
 	  TO(list) },
+	{ "all", 0, NULL, "with --list: each no that holds, too", CLI_SWITCH, TO(list_all) },
 	{ "deny", 0, NULL, "say no; the same is not asked again for 15 minutes", CLI_SWITCH,
 	  TO(deny) },
 	{ "yes", 'y', NULL, "say yes without being asked", CLI_SWITCH, TO(yes) },
@@ -45,38 +47,71 @@ static const char stage[] = "approval";
 
 /* ---- list ------------------------------------------------------------------------------------ */
 
+enum { LISTED_MAX = 4096 };
+
 struct listing {
-	json_t *list;
-	bool is_json;
+	bool has_all; /* also what ended with a no */
 	size_t count;
+	struct approval items[LISTED_MAX];
 };
 
-static int show(struct approval *approval, void *data)
+static int take(struct approval *approval, void *data)
 {
 	struct listing *listing = data;
 
-	if (listing->is_json) {
-		json_array_append_new(listing->list, approve_json(approval));
+	if (approval->state == APPROVAL_DENIED && !listing->has_all)
 		return 0;
-	}
-	if (listing->count++)
-		putchar('\n');
-	approve_print(approval);
-	return 0;
+	listing->items[listing->count++] = *approval;
+	*approval = (struct approval){ 0 };
+	return listing->count == LISTED_MAX;
+}
+
+static const char *asked_at(const struct approval *approval)
+{
+	const char *time = json_string_value(json_object_get(approval->asked, "time"));
+
+	return time ? time : "";
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	return strcmp(asked_at(b), asked_at(a));
+}
+
+static int show(const struct cli *cli, const struct listing *listing)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < listing->count; i++)
+		if (cli->options.json)
+			json_array_append_new(list, approve_json(&listing->items[i]));
+		else
+			approve_print_line(&listing->items[i]);
+	if (cli->options.json)
+		return out_json(json_pack("{s:o}", "requests", list));
+	json_decref(list);
+	if (!listing->count && !cli->options.quiet)
+		puts("nothing waits for a yes");
+	return CLI_OK;
 }
 
 static int list(const struct cli *cli, int dir_fd)
 {
-	struct listing listing = { json_array(), cli->options.json, 0 };
+	struct listing *listing = calloc(1, sizeof *listing);
+	int status = CLI_FAILED;
 
+	if (!listing)
+		return status;
+	/* A program reads the states itself. */
+	listing->has_all = cli->options.list_all || cli->options.json;
 	if (dir_fd >= 0)
-		approvals_each(dir_fd, show, &listing);
-	if (cli->options.json)
-		return out_json(json_pack("{s:o}", "requests", listing.list));
-	json_decref(listing.list);
-	if (!listing.count && !cli->options.quiet)
-		puts("nothing waits for a yes");
-	return CLI_OK;
+		approvals_each(dir_fd, take, listing);
+	qsort(listing->items, listing->count, sizeof *listing->items, newest_first);
+	status = show(cli, listing);
+	for (size_t i = 0; i < listing->count; i++)
+		approval_done(&listing->items[i]);
+	free(listing);
+	return status;
 }
 
 /* ---- answer ---------------------------------------------------------------------------------- */
@@ -180,7 +215,8 @@ int cli_approve(struct cli *cli)
 	char root[PATH_MAX];
 	int r = project_run_root(cli->options.run_dir, root, sizeof root, &err);
 
-	if (!cli->options.list == !cli->arg_count) {
+	if (!cli->options.list == !cli->arg_count ||
+	    (cli->options.list_all && !cli->options.list)) {
 		csn_fail(&err, -EINVAL, "usage",
 			 "caisson approve takes an id, or --list, which names them");
 		return cli_misuse(cli, &err);

@@ -22,5 +22,8 @@ int approve_start(const struct cli_options *options, const struct cli_policy *po
 /* What is asked for, as a person reads it, on stdout: nothing in it moves a cursor. */
 void approve_print(const struct approval *approval);
 
+/* On one line: id, state, when it expires, when it was asked for, and how the command begins. */
+void approve_print_line(const struct approval *approval);
+
 /* The same for programs, a new object: of variables the names. */
 json_t *approve_json(const struct approval *approval);

@@ -14,7 +14,7 @@
 #include "cli/approve.h"
 #include "cli/out.h"
 
-enum { LABEL = 13, TEXT_MAX = 4 << 20, MINUTE_MS = 60 * 1000 };
+enum { COMMAND_SHOWN = 61, LABEL = 13, TEXT_MAX = 4 << 20, MINUTE_MS = 60 * 1000 };
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -307,14 +307,46 @@ static void print_gates(const json_t *terms)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static void print_head(const struct approval *approval)
+static void format_left(const struct approval *approval, char *ret_text, size_t size)
 {
 	uint64_t step = approval->left_ms > 120 * MINUTE_MS ? 60 * MINUTE_MS
 			: approval->left_ms > 2 * MINUTE_MS ? MINUTE_MS
 							    : 1000;
+
+	str_format_duration(approval->left_ms / step * step, ret_text, size);
+}
+
+void approve_print_line(const struct approval *approval)
+{
+	const json_t *command = json_object_get(approval->terms, "command");
+	const char *time = text_of(approval->asked, "time");
+	char left[32], begins[COMMAND_SHOWN], when[32];
+	_cleanup_buf_ struct buf buf;
+
+	buf_init(&buf, TEXT_MAX);
+	if (json_is_array(command))
+		add_list(&buf, command, " ", true);
+	else if (json_is_object(command))
+		add_bytes(&buf, json_object_get(command, "text"), false);
+	else
+		buf_add_text(&buf, "ANY (a sandbox that stays)");
+	str_escape(buf_text(&buf) ? buf_text(&buf) : "", false, begins, sizeof begins);
+	str_escape(time, false, when, sizeof when);
+	format_left(approval, left, sizeof left);
+	printf("%s  %-8s  %-24s  %-7s  ", approval->id, approval_state_name(approval->state), when,
+	       left);
+	out_text(stdout, begins);
+	puts(buf_text(&buf) && strlen(begins) < strlen(buf_text(&buf)) &&
+			     strlen(begins) + STR_ESCAPED_MAX >= sizeof begins
+		     ? "…"
+		     : "");
+}
+
+static void print_head(const struct approval *approval)
+{
 	char left[32];
 
-	str_format_duration(approval->left_ms / step * step, left, sizeof left);
+	format_left(approval, left, sizeof left);
 	printf("%s %s, asked for by uid %" JSON_INTEGER_FORMAT ", process %" JSON_INTEGER_FORMAT
 	       ", ",
 	       approval_state_name(approval->state), approval->id,

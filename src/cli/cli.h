@@ -129,6 +129,7 @@ struct cli_options {
 	const char *approval; /* run, up */
 	const char *wait_approval;
 	bool list; /* approve */
+	bool list_all;
 	bool deny;
 	const char *good_for;
 	const char *tools; /* mcp */

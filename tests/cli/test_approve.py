@@ -296,6 +296,21 @@ def test_only_a_yes_to_the_like_is_named(box, asked):
     assert "this differs in: command" in again(box, asked, "touch", "there").err
 
 
+def test_the_list_is_a_line_each(box, asked):
+    """Newest first, the command cut; a no only with --all."""
+    names = []
+    for argv in (("true", "first"), ("echo", "x" * 100), ("printf", "a\nb")):
+        names.append(asked(*argv))
+        time.sleep(0.005)
+    assert box.cli("approve", "--deny", "-q", names[0]).status == 0
+    lines = box.cli("approve", "--list").text.splitlines()
+    assert [line.split("  ")[0] for line in lines] == names[:0:-1] and all(" waiting " in line for line in lines), lines
+    assert lines[1].endswith("  echo " + "x" * 55 + "…") and "\\n" in lines[0], lines
+    ended = box.cli("approve", "--list", "--all").text.splitlines()
+    assert ended[:2] == lines and ended[2].split()[:2] == [names[0], "denied"] and ended[2].endswith("  true first"), ended
+    assert box.cli("approve", "--all", names[1]).status == 2
+
+
 @contextlib.contextmanager
 def waiting(box, asked, *argv, limit="60s"):
     """A run that waits, and the id that it says."""
@@ -356,7 +371,7 @@ def test_which_files_are_bound_is_said(box, asked):
     for name in ("at", "attached"):
         box.file(name, "true\n")
     name = asked("sh", "-c", "./deploy.sh --x=within; cat leads-out /workspace/deploy.sh none", "-fattached", "@at", "no\udcfftext")
-    shown = box.cli("approve", "--list").text
+    shown = box.cli("approve", name).text
     files = json.loads(box.cli("approve", "--list", "--json").out)["requests"][0]["terms"]["files"]
     assert {path[len("/workspace/"):]: "unbound" in files[path] for path in files} == {
         "deploy.sh": False, "within": False, "leads-out": True, "attached": False, "at": False, "no\\xfftext": True} and name in shown
@@ -370,8 +385,8 @@ def test_words_that_a_shell_makes_are_listed(root_box, argv, word):
     """A file that is named in a way which is not worked out never runs without a line in the summary."""
     root_box.file("d.sh", "true\n")
     flags = root_box.policy(f"{NEEDS}workspace: {{path: {root_box.ws}}}\n")
-    root_box.run(*argv, f"true; sh {word} && true", flags=flags)
-    listed = root_box.cli("approve", "--list")
+    refused = root_box.run(*argv, f"true; sh {word} && true", flags=flags)
+    listed = root_box.cli("approve", re.search(r"approve ([0-9a-f]{8})", refused.err)[1])
     files = json.loads(root_box.cli("approve", "--list", "--json").out)["requests"][0]["terms"]["files"]
     assert "unbound" in files[word] and "NOT bound (a shell makes another word of it)" in re.sub(r"\s+", " ", listed.text), files
 
@@ -445,7 +460,7 @@ def test_gates_are_shown_and_their_programs_bound(box):
     flags += ["--tag", "ours"]
     for name in ("gate", "part.sh"):
         found = re.search(r"approve ([0-9a-f]{8})", box.run("true", flags=flags).err)[1]
-        shown = box.cli("approve", "--list").text
+        shown = box.cli("approve", found).text
         assert f"build: {box.base}/tools/gate 'a b' --with={box.base}/tools/part.sh\n" in re.sub(r"\n {10,}", " ", shown), shown
         assert re.search(rf"its file +{box.base}/tools/{name}: \d+ bytes, sha256", shown), shown
         assert re.search(r"tags +ours\n", shown) and "open files" in shown and re.search(r"protected: .*kept", shown), shown
@@ -499,7 +514,7 @@ def test_what_cannot_be_seen_is_shown(box, asked):
     """Letters that take no ink make two commands, or two paths, look the same."""
     box.file(f"a{INVISIBLE}b.sh", "true\n")
     name = asked("sh", f"a{INVISIBLE}b.sh", f"x{INVISIBLE}")
-    shown = box.cli("approve", "--list").text
+    shown = box.cli("approve", name).text + box.cli("approve", "--list").text
     assert name in shown and not set(INVISIBLE) & set(shown), ascii(shown)
 
 
@@ -509,8 +524,8 @@ def test_a_path_is_one_field(box):
     lent.mkdir(parents=True)
     box.give()
     flags = [*box.policy(f"{NEEDS}workspace: {{path: {box.ws}}}\nmount_roots: [{box.home}]\nmounts: [{{host: '{lent}', at: /m, mode: rw}}]\n")]
-    assert box.run("true", flags=flags).status == 125
-    shown = re.sub(r"\n {10,}", " ", box.cli("approve", "--list").text)
+    name = re.search(r"approve ([0-9a-f]{8})", box.run("true", flags=flags).err)[1]
+    shown = re.sub(r"\n {10,}", " ", box.cli("approve", name).text)
     assert f"mount      '{lent}' at /m, rw" in shown and f"workspace  {box.ws} at /workspace, " in shown, shown
 
 
@@ -562,7 +577,7 @@ def test_a_sandbox_that_stays(box, asked):
     run = box.cli("up", "appr", *asked.policy)
     assert run.status == 125 and "ApprovalRequired" in run.err, run
     name = re.search(r"caisson approve ([0-9a-f]{8})", run.err)[1]
-    assert "command    ANY" in box.cli("approve", "--list").text
+    assert "command    ANY" in box.cli("approve", name).text
     yes(box, name)
     try:
         assert box.cli("up", "appr", *asked.policy).text == "appr\n"
