@@ -105,7 +105,7 @@ def test_values_that_do_not_work_yet_are_marked(cli):
     for name in planned:
         assert "planned and not in this build" in cli("run", "--backend", name, "--", "true").err
     planned, line = not_yet(cli, "network")
-    assert planned == ["allow", "engine"]
+    assert planned == ["allow"]
     for mode in planned:
         assert "not available in this build" in cli("run", "--network", mode, "--", "true").err
     planned, line = not_yet(cli, "tier")
