@@ -7,9 +7,10 @@
  *   <run root>/<run_id>/result.json
  *
  * `hash` is the SHA-256 (lower-case hex) of the canonical line without `hash`: JSON with
- * sorted keys, no blanks, as jansson writes it with JSON_SORT_KEYS|JSON_COMPACT. The first
- * line's `prev` is 64 zeros. A write that fails (full disk) never fails the run: the log
- * is marked incomplete, and the result says so.
+ * sorted keys, no blanks, as jansson writes it with JSON_SORT_KEYS|JSON_COMPACT, and each number
+ * that is no integer as the shortest text that reads back the same. Older lines have them with 17
+ * digits; a line is checked in the form that it has. The first line's `prev` is 64 zeros. A write
+ * that fails (full disk) never fails the run: the log is marked incomplete, and the result says so.
  *
  * Runs outside the wall, in the monitor, with the caller's rights; reads nothing that
  * untrusted code wrote except texts it is handed, which are redacted and made valid UTF-8.

@@ -2,7 +2,7 @@
  * The hash chain. A line is built in place: the text before the hash, a hole, the text
  * after it; then both sides are hashed and the hole is filled. That gives the same bytes
  * as jansson's sorted, compact form of the whole object (the keys sort as event, hash,
- * payload, prev, seq, time), at a fraction of the price.
+ * payload, prev, seq, time) with its numbers shortened, at a fraction of the price.
  *
  * Lines wait in `pending` only while the launch reports (see event.c) and leave it in one
  * write. A kill can cut that write at a page's end: then all complete lines verify, and the
@@ -146,7 +146,7 @@ static json_t *cut_outline(const char *text, size_t size)
 /* Takes `value`; NULL is an allocation that failed. */
 static int dump_new(json_t *take_value, char **ret_text, size_t *ret_size)
 {
-	int r = take_value ? dump_json(take_value, DUMP_CANONICAL, ret_text, ret_size) : -ENOMEM;
+	int r = take_value ? dump_short(take_value, ret_text, ret_size) : -ENOMEM;
 
 	json_decref(take_value);
 	return r;
@@ -157,7 +157,7 @@ static int payload_text(json_t *payload, char **ret_text)
 {
 	char *whole, *text;
 	size_t size, whole_size;
-	int r = dump_json(payload, DUMP_CANONICAL, &whole, &whole_size);
+	int r = dump_short(payload, &whole, &whole_size);
 
 	if (r < 0)
 		return r;

@@ -28,8 +28,8 @@ enum { DECODE = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, LINE_KEYS = 6 };
 
 /* ---- one line ----------------------------------------------------------------------------- */
 
-/* The SHA-256 of an object's canonical text. */
-static int hash_of(json_t *value, char *ret_hash)
+/* The SHA-256 of an object's canonical text; `is_short`: numbers as short as they can be. */
+static int hash_of(json_t *value, bool is_short, char *ret_hash)
 {
 	char *text;
 	size_t size;
@@ -37,12 +37,15 @@ static int hash_of(json_t *value, char *ret_hash)
 
 	if (r < 0)
 		return r;
+	if (is_short)
+		dump_shorten(text, &size);
 	sha_parts(&(struct sha_part){ text, size }, 1, ret_hash);
 	free(text);
 	return 0;
 }
 
-static bool is_canonical(json_t *entry, const char *line, size_t size)
+/* Lines of before have all digits of their numbers, those of today no more than they need. */
+static bool is_canonical(json_t *entry, const char *line, size_t size, bool *ret_is_short)
 {
 	char *text;
 	size_t text_size;
@@ -50,6 +53,9 @@ static bool is_canonical(json_t *entry, const char *line, size_t size)
 
 	if (dump_json(entry, DUMP_CANONICAL, &text, &text_size) < 0)
 		return false;
+	*ret_is_short = text_size != size;
+	if (*ret_is_short)
+		dump_shorten(text, &text_size);
 	is_same = text_size == size && memcmp(text, line, size) == 0;
 	free(text);
 	return is_same;
@@ -80,20 +86,28 @@ __attribute__((format(printf, 2, 3))) static bool say(struct finding *finding, c
 	return false;
 }
 
-static bool check_form(json_t *entry, const char *line, size_t size, struct finding *finding)
+/* A line as it was read. */
+struct text {
+	const char *line;
+	size_t size;
+	bool is_short;
+};
+
+static bool check_form(json_t *entry, struct text *text, struct finding *finding)
 {
 	if (!json_is_object(entry))
 		return say(finding, "not a JSON object");
 	if (json_object_size(entry) != LINE_KEYS || !*text_at(entry, "event") ||
 	    !*text_at(entry, "time") || !json_object_get(entry, "payload"))
 		return say(finding, "keys are missing or foreign");
-	if (!is_canonical(entry, line, size))
+	if (!is_canonical(entry, text->line, text->size, &text->is_short))
 		return say(finding, "not in canonical form");
 	return true;
 }
 
 /* Checks a parsed line against the one before it, and advances `end`. Consumes the key `hash`. */
-static bool check_entry(json_t *entry, struct chain_end *end, struct finding *finding)
+static bool check_entry(json_t *entry, const struct text *text, struct chain_end *end,
+			struct finding *finding)
 {
 	uint64_t seq = number_at(entry, "seq");
 	char hash[SHA_HEX], claimed[SHA_HEX];
@@ -103,7 +117,7 @@ static bool check_entry(json_t *entry, struct chain_end *end, struct finding *fi
 			   (unsigned long long)end->seq + 1);
 	snprintf(claimed, sizeof claimed, "%s", text_at(entry, "hash"));
 	json_object_del(entry, "hash");
-	if (hash_of(entry, hash) < 0 || !str_is(hash, claimed))
+	if (hash_of(entry, text->is_short, hash) < 0 || !str_is(hash, claimed))
 		return say(finding, "hash does not match");
 	if (!str_is(text_at(entry, "prev"), end->head))
 		return say(finding, "prev is not the hash of the line before");
@@ -117,6 +131,7 @@ static bool check_entry(json_t *entry, struct chain_end *end, struct finding *fi
 static bool check_line(const struct lines *lines, const char *line, size_t size,
 		       struct chain_end *end, struct finding *finding)
 {
+	struct text text = { line, size, false };
 	json_t *entry;
 	bool is_good;
 
@@ -126,7 +141,7 @@ static bool check_line(const struct lines *lines, const char *line, size_t size,
 	if (lines->is_cut)
 		return say(finding, "cut short");
 	entry = json_loadb(line, size, DECODE, NULL);
-	is_good = check_form(entry, line, size, finding) && check_entry(entry, end, finding);
+	is_good = check_form(entry, &text, finding) && check_entry(entry, &text, end, finding);
 	json_decref(entry);
 	if (is_good)
 		end->size += size + 1;

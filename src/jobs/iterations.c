@@ -73,7 +73,7 @@ int iterations_add(int fd, uint64_t seq, const char *time, const json_t *payload
 				 json_object_get(report, "summary"));
 	char *text;
 	size_t size;
-	int r = line ? dump_json(line, DUMP_CANONICAL, &text, &size) : -ENOMEM;
+	int r = line ? dump_short(line, &text, &size) : -ENOMEM;
 
 	json_decref(line);
 	if (r < 0)
