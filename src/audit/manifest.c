@@ -161,6 +161,22 @@ static int add_registered(json_t *files, int dir_fd, const char *path, struct sh
 	return entry && json_array_append_new(files, entry) == 0 ? 0 : -EILSEQ;
 }
 
+/* Of a job's logs/, by the same rule: what its worker wrote may be long. The chain comes last,
+ * since the head vouches for it anyway. */
+static int add_logs(json_t *files, int dir_fd, struct sha_limit *limit)
+{
+	static const char *const names[] = { "logs/iterations.jsonl", "logs/stderr",
+					     "logs/stderr.1",         "logs/stderr.2",
+					     "logs/stdout",           "logs/stdout.1",
+					     "logs/stdout.2",         "logs/events.jsonl" };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names) && r != -ENOMEM; i++)
+		r = add_registered(files, dir_fd, names[i],
+				   limit); /* one that is missing is none */
+	return r == -ENOMEM ? r : 0;
+}
+
 /* A job's worker may register one file a thousand times, and it may be gone, or no file any more.
  */
 static int add_all_registered(json_t *files, struct record *record)
@@ -168,7 +184,7 @@ static int add_all_registered(json_t *files, struct record *record)
 	uint64_t until_ms = clock_now_ms() + MANIFEST_KEPT_MS;
 	struct sha_limit limit = { MANIFEST_KEPT_MAX, is_over, &until_ms };
 	json_t *seen = json_object(), *path;
-	int r = seen ? 0 : -ENOMEM;
+	int r = seen ? add_logs(files, record->dir_fd, &limit) : -ENOMEM;
 	size_t i;
 
 	json_array_foreach(record->kept, i, path) {
@@ -195,10 +211,10 @@ static int add_all(struct record *record, json_t *files)
 		r = add_own(files, record->dir_fd);
 	else
 		r = add_folder(files, record->dir_fd, ".");
-	if (r == 0)
-		r = add_folder(files, record->dir_fd, "logs");
 	if (r == 0 && is_job)
 		return add_all_registered(files, record);
+	if (r == 0)
+		r = add_folder(files, record->dir_fd, "logs");
 	json_array_foreach(record->kept, i, path)
 		if (r == 0)
 			r = add_file(files, record->dir_fd, json_string_value(path));

@@ -8,9 +8,9 @@
  * regular files of the folder and of logs/, and registered ones; not manifest.json itself, the
  * marker `keep`, or names that begin with a dot.
  *
- * What a job's worker registered may be anything of any size. All of it together is hashed for so
- * many bytes and so long, and no longer once a signal waits that would end us; a file beyond that
- * is listed by its size, without "sha256".
+ * What a job's worker wrote to its logs or registered may be of any size. All of it together is
+ * hashed for so many bytes and so long, and no longer once a signal waits that would end us; a file
+ * beyond that is listed by its size, without "sha256".
  */
 #pragma once
 
