@@ -13,12 +13,14 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/out.h"
+#include "jobs/money.h"
 
 enum { BUSY_TRIES = 50, BUSY_PAUSE_NS = 100000000, RESULT_MAX = 16 << 20 };
 
 static void print_outcome(const struct cli *cli, const char *id, const struct job_outcome *outcome)
 {
 	const struct book *book = &outcome->book;
+	char cost[MONEY_TEXT];
 
 	if (cli->options.json) {
 		out_json(json_pack("{s:s, s:s, s:s, s:i, s:o, s:o}", "run_id", id, "status",
@@ -34,9 +36,10 @@ static void print_outcome(const struct cli *cli, const char *id, const struct jo
 	}
 	if (cli->options.quiet)
 		return;
-	fprintf(stderr, "caisson: job %s: %s%s%s; iteration %lld, $%.2f, %lld tokens, %lld s\n", id,
+	money_format(book->cost_nano, cost);
+	fprintf(stderr, "caisson: job %s: %s%s%s; iteration %lld, %s, %lld tokens, %lld s\n", id,
 		outcome->state, outcome->reason[0] ? ": " : "", outcome->reason,
-		(long long)book->iteration, (double)book->cost_nano / 1e9, (long long)book->tokens,
+		(long long)book->iteration, cost, (long long)book->tokens,
 		(long long)(book->wall_ms / 1000));
 }
 

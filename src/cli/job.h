@@ -27,6 +27,10 @@ int job_place_open(const struct cli *cli, const char *name, struct job_place *re
 		   struct csn_error *err);
 void job_place_done(struct job_place *place);
 
+/* Opens a job's folder to read from it: -EPERM with a sentence where it, its logs or its chain are
+ * somebody else's or others may write there (record_check_job()). A descriptor of the caller's. */
+int job_open_own(const struct job_place *place, const char *id, struct csn_error *err);
+
 /* Calls `each` with the id of every job of the run root. */
 int job_each(int root_fd, int (*each)(const char *id, void *data), void *data);
 

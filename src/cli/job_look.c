@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "cli/job.h"
 #include "cli/out.h"
+#include "jobs/money.h"
 #include "jobs/state.h"
 
 enum { CANDIDATES = 300, PIECE = 64 << 10, FOLLOW_NS = 200000000 };
@@ -149,13 +150,29 @@ static const char *text_at(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
-/* As it is written, but one that says it runs and that nobody holds was lost. */
-static json_t *read_state(int root_fd, const char *id)
+int job_open_own(const struct job_place *place, const char *id, struct csn_error *err)
 {
-	_cleanup_fd_ int dir_fd = files_open_dir(root_fd, id);
+	_cleanup_fd_ int dir_fd = files_open_dir(place->root_fd, id);
+	int r = dir_fd < 0 ? files_fail(err, dir_fd, "open the job", id)
+			   : record_check_job(dir_fd, id, err);
+
+	return r < 0 ? r : fd_take(&dir_fd);
+}
+
+/* As it is written, but one that says it runs and that nobody holds was lost. One that others may
+ * have written is unknown, and a sentence says why. */
+static json_t *read_state(const struct job_place *place, const char *id)
+{
+	struct csn_error err = { 0 };
+	_cleanup_fd_ int dir_fd = job_open_own(place, id, &err);
 	bool is_running = dir_fd >= 0 && list_status(dir_fd) == RUN_RUNNING;
 	json_t *state = NULL;
 
+	if (dir_fd == -EPERM) {
+		fputs("caisson: ", stderr);
+		out_text(stderr, err.text);
+		fputc('\n', stderr);
+	}
 	if (dir_fd < 0 || state_read(dir_fd, &state) < 0 || !json_object_get(state, "status")) {
 		json_decref(state);
 		state = json_pack("{s:s, s:s}", "run_id", id, "status", "unknown");
@@ -168,11 +185,12 @@ static json_t *read_state(int root_fd, const char *id)
 static void print_row(const json_t *state)
 {
 	const json_t *sum = json_object_get(state, "cumulative");
+	char cost[MONEY_TEXT];
 
+	money_format(money_of(json_object_get(sum, "cost_usd")), cost);
 	printf("%-9s ", text_at(state, "status"));
-	printf("%9lld  $%-10.2f %12lld %7llds  ",
-	       (long long)json_integer_value(json_object_get(state, "iteration")),
-	       json_number_value(json_object_get(sum, "cost_usd")),
+	printf("%9lld  %-11s %12lld %7llds  ",
+	       (long long)json_integer_value(json_object_get(state, "iteration")), cost,
 	       (long long)json_integer_value(json_object_get(sum, "tokens")),
 	       (long long)json_integer_value(json_object_get(sum, "wall_ms")) / 1000);
 	out_text(stdout, text_at(state, "run_id"));
@@ -181,9 +199,9 @@ static void print_row(const json_t *state)
 
 struct listing {
 	const struct cli *cli;
-	int root_fd;
+	const struct job_place *place;
 	json_t *rows; /* NULL: printed */
-	bool is_begun;
+	bool is_begun, has_any;
 };
 
 static int list_one(const char *id, void *data)
@@ -191,11 +209,12 @@ static int list_one(const char *id, void *data)
 	struct listing *listing = data;
 	json_t *state;
 
+	listing->has_any = true;
 	if (listing->cli->options.quiet) {
 		puts(id);
 		return 0;
 	}
-	state = read_state(listing->root_fd, id);
+	state = read_state(listing->place, id);
 	if (listing->rows) {
 		json_array_append_new(listing->rows, state);
 		return 0;
@@ -218,11 +237,14 @@ int cli_job_ls(struct cli *cli)
 
 	if (r < 0 && r != -ENOENT)
 		return cli_fail(cli, &err);
-	listing.root_fd = place.root_fd;
+	listing.place = &place;
 	if (cli->options.json)
 		listing.rows = json_array();
 	if (r == 0)
 		r = job_each(place.root_fd, list_one, &listing);
+	if (!listing.has_any)
+		out_empty(cli, "there are no jobs here; `caisson job start --data PATH -- WORKER` "
+			       "makes one (--run-dir names another folder)");
 	return listing.rows ? out_json(json_pack("{s:o}", "jobs", listing.rows)) : CLI_OK;
 }
 
@@ -248,22 +270,33 @@ static json_int_t int_at(const json_t *object, const char *key)
 	return json_integer_value(json_object_get(object, key));
 }
 
-/* What was used, and the ceiling where there is one. Money: to a millionth, two decimals at least.
- */
+/* What was used, and the ceiling where there is one. */
+static void print_cost(const json_t *used, const json_t *ceiling)
+{
+	char cost[MONEY_TEXT];
+
+	money_format_all(money_of(used), cost);
+	printf("%-11s %s", "cost", cost);
+	if (json_is_number(ceiling)) {
+		money_format_all(money_of(ceiling), cost);
+		printf(" of %s", cost);
+	}
+	putchar('\n');
+}
+
 static void print_used(const char *label, double used, const json_t *ceiling)
 {
 	const double amounts[] = { used, json_number_value(ceiling) };
-	bool is_money = str_is(label, "cost");
 	char text[400]; /* the largest double has 309 digits */
 
 	printf("%-11s ", label);
 	for (size_t i = 0; i < (json_is_number(ceiling) ? 2 : 1); i++) {
 		size_t end = (size_t)snprintf(text, sizeof text, "%.6f", amounts[i]);
 
-		while (text[end - 1] == '0' && !(is_money && text[end - 3] == '.'))
+		while (text[end - 1] == '0')
 			end--;
 		end -= text[end - 1] == '.';
-		printf("%s%s%.*s", i ? " of " : "", is_money ? "$" : "", (int)end, text);
+		printf("%s%.*s", i ? " of " : "", (int)end, text);
 	}
 	puts(str_is(label, "time") ? " min" : "");
 }
@@ -294,8 +327,7 @@ static void print_books(const json_t *state)
 
 	print_used("iteration", (double)int_at(state, "iteration"),
 		   json_object_get(limits, "max_iterations"));
-	print_used("cost", json_number_value(json_object_get(sum, "cost_usd")),
-		   json_object_get(limits, "max_cost_usd"));
+	print_cost(json_object_get(sum, "cost_usd"), json_object_get(limits, "max_cost_usd"));
 	print_used("tokens", (double)int_at(sum, "tokens"),
 		   json_object_get(limits, "max_tokens_total"));
 	print_used("time", (double)(int_at(sum, "wall_ms") / 600) / 100,
@@ -330,12 +362,16 @@ static void print_state(const struct job_place *place, const json_t *state)
 int cli_job_show(struct cli *cli)
 {
 	_cleanup_job_place_ struct job_place place = JOB_PLACE_NONE;
+	_cleanup_fd_ int dir_fd = -1;
 	struct csn_error err = { 0 };
 	json_t *state;
 
 	if (job_place_open(cli, cli->args[0], &place, &err) < 0)
 		return cli_fail(cli, &err);
-	state = read_state(place.root_fd, place.id);
+	dir_fd = job_open_own(&place, place.id, &err);
+	if (dir_fd < 0)
+		return cli_fail(cli, &err);
+	state = read_state(&place, place.id);
 	if (cli->options.json)
 		return out_json(state);
 	print_state(&place, state);
@@ -403,6 +439,8 @@ int cli_job_logs(struct cli *cli)
 
 	if (job_place_open(cli, cli->args[0], &place, &err) < 0)
 		return cli_fail(cli, &err);
-	dir_fd = files_open_dir(place.root_fd, place.id);
-	return dir_fd < 0 || print_logs(cli, dir_fd) < 0 ? CLI_FAILED : CLI_OK;
+	dir_fd = job_open_own(&place, place.id, &err);
+	if (dir_fd < 0)
+		return cli_fail(cli, &err);
+	return print_logs(cli, dir_fd) < 0 ? CLI_FAILED : CLI_OK;
 }

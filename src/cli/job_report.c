@@ -68,9 +68,9 @@ static int read_sources(const struct job_place *place, struct sources *sources,
 	uint64_t bytes = 0;
 	int r;
 
-	sources->dir_fd = files_open_dir(place->root_fd, place->id);
+	sources->dir_fd = job_open_own(place, place->id, err);
 	if (sources->dir_fd < 0)
-		return files_fail(err, sources->dir_fd, "open the job", place->id);
+		return sources->dir_fd;
 	sources->is_running = list_status(sources->dir_fd) == RUN_RUNNING;
 	r = chain_size(sources->dir_fd, &bytes);
 	if (r < 0)

@@ -216,3 +216,10 @@ int out_json(json_t *value)
 	free(text);
 	return CLI_OK;
 }
+
+void out_empty(const struct cli *cli, const char *text)
+{
+	if (!cli->options.quiet && !cli->options.json && isatty(STDOUT_FILENO) &&
+	    isatty(STDERR_FILENO))
+		fprintf(stderr, "caisson: %s\n", text);
+}

@@ -50,6 +50,10 @@ int out_width(const char *text);
 /* cli_fail() with an object (borrowed) that --json prints, the error in it; not for a sandbox. */
 int cli_fail_with(const struct cli *cli, const struct csn_error *err, json_t *more);
 
+/* Says why a list is empty, and what would fill it, to a person: on stderr where it and stdout are
+ * terminals, and nothing with --quiet or --json. `text` is a sentence of our own. */
+void out_empty(const struct cli *cli, const char *text);
+
 /* Prints a JSON value on stdout with a newline, and releases it. 0, or CLI_FAILED when out of
  * memory. */
 int out_json(json_t *value);

@@ -245,6 +245,8 @@ static int print(const struct cli *cli, const struct listing *listing)
 
 	if (rows)
 		make_rows(listing, rows);
+	if (count == 0)
+		out_empty(cli, "no sandbox stays; `caisson up NAME` starts one");
 	if (cli->options.json)
 		status = print_json(rows, count);
 	else if (!cli->options.quiet)

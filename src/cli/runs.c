@@ -259,7 +259,7 @@ struct listing {
 	const struct cli *cli;
 	struct run *run;
 	json_t *rows; /* for --json */
-	bool has_head;
+	bool has_head, has_any;
 };
 
 /* The command of a run without a result, from how it began; a new reference, NULL: unknown. */
@@ -375,6 +375,7 @@ static int list_one(const struct run_info *info, void *data)
 	struct run *run = listing->run;
 	json_t *command;
 
+	listing->has_any = true;
 	snprintf(run->id, sizeof run->id, "%s", info->run_id);
 	json_decref(run->result);
 	run->result = NULL;
@@ -430,6 +431,9 @@ int cli_runs_ls(struct cli *cli)
 		json_decref(listing.rows);
 		return cli_fail(cli, &err);
 	}
+	if (!listing.has_any)
+		out_empty(cli, "there are no records of runs here; each `caisson run -- COMMAND` "
+			       "leaves one (--run-dir names another folder)");
 	return cli->options.json ? out_json(listing.rows) : CLI_OK;
 }
 

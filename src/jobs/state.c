@@ -84,6 +84,29 @@ int state_write(int fd, json_t *state)
 	return fdatasync(fd) < 0 ? -errno : 0;
 }
 
+/* Not what somebody else laid there, nor what he may write: -EPERM. */
+static int read_block(int dir_fd, json_t **ret_state)
+{
+	_cleanup_fd_ int fd = files_open_regular(dir_fd, "state.json");
+	char block[STATE_SIZE];
+	struct stat st;
+	json_t *state;
+	ssize_t size;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fd < 0 ? fd : -errno;
+	if (st.st_uid != geteuid() || (st.st_mode & 022) || st.st_nlink != 1)
+		return -EPERM;
+	size = fd_read_all(fd, block, sizeof block);
+	if (size < 0)
+		return (int)size;
+	state = json_loadb(block, (size_t)size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+	if (!state)
+		return -EBADMSG;
+	*ret_state = state;
+	return 0;
+}
+
 int state_read(int dir_fd, json_t **ret_state)
 {
 	int r = -EBADMSG;
@@ -91,7 +114,7 @@ int state_read(int dir_fd, json_t **ret_state)
 	for (int i = 0; i < TRIES && r == -EBADMSG; i++) {
 		if (i)
 			nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
-		r = files_read_json(dir_fd, "state.json", STATE_SIZE, ret_state);
+		r = read_block(dir_fd, ret_state);
 	}
 	return r;
 }

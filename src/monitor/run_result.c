@@ -101,7 +101,9 @@ static json_t *termination_json(const struct run *run)
 
 static json_t *usage_json(const struct run *run)
 {
-	uint64_t start = run->phase_us[PHASE_EXEC], end = run->phase_us[PHASE_END];
+	/* A sandbox that stays executes nothing of its own: its time is that since it was ready. */
+	uint64_t start = run->phase_us[run_stays(run) ? PHASE_READY : PHASE_EXEC];
+	uint64_t end = run->phase_us[PHASE_END];
 
 	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:s}", "wall_ms",
 			 start && end > start ? (double)(end - start) / 1000.0 : 0.0, "cpu_ms",

@@ -1,5 +1,6 @@
 /* The books of a job: sums that only grow, ceilings, and the way to JSON and back. */
 #include "jobs/book.h"
+#include "jobs/money.h"
 
 #include "tap.h"
 
@@ -35,6 +36,36 @@ static void sums_stop(void)
 
 	CHECK_STR(enter(&book, "{\"event\":\"usage\",\"tokens\":1000000000000}"), "");
 	CHECK(book.tokens == INT64_C(1) << 60);
+}
+
+/* What matters of an amount is seen, and never more than there is. */
+static void amounts(void)
+{
+	static const struct {
+		int64_t nano;
+		const char *shown, *all;
+	} rows[] = {
+		{ 0, "$0.00", "$0.00" },
+		{ 1, "$0.000000001", "$0.000000001" },
+		{ 31400, "$0.000031", "$0.0000314" },
+		{ 4200000, "$0.0042", "$0.0042" },
+		{ 4260000, "$0.0043", "$0.00426" },
+		{ 9999999, "$0.01", "$0.009999999" },
+		{ 304200000, "$0.3042", "$0.3042" },
+		{ 300000000, "$0.30", "$0.30" },
+		{ 12345678901, "$12.35", "$12.345678901" },
+		{ 999999999, "$1.00", "$0.999999999" },
+		{ -5, "$0.00", "$0.00" },
+		{ INT64_MAX, "$1152921504.61", "$1152921504.606846976" },
+	};
+	char text[MONEY_TEXT];
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		money_format(rows[i].nano, text);
+		CHECK_STR(text, rows[i].shown);
+		money_format_all(rows[i].nano, text);
+		CHECK_STR(text, rows[i].all);
+	}
 }
 
 static void ceilings(void)
@@ -85,6 +116,7 @@ static void there_and_back(void)
 
 static const struct tap_test tests[] = {
 	{ "money is exact", money },
+	{ "amounts as people read them", amounts },
 	{ "sums stop far below an overflow", sums_stop },
 	{ "ceilings", ceilings },
 	{ "there and back", there_and_back },
