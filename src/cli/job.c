@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "cli/out.h"
 #include "jobs/money.h"
+#include "jobs/state.h"
 
 enum { BUSY_TRIES = 50, BUSY_PAUSE_NS = 100000000, RESULT_MAX = 16 << 20 };
 
@@ -131,6 +132,20 @@ int cli_job_start(struct cli *cli)
 
 /* ---- again ---------------------------------------------------------------------------------- */
 
+/* A state that a dying disk tore names nobody: who holds the folder may be what a kill left. */
+static bool names_launcher(const struct job_place *place)
+{
+	_cleanup_fd_ int dir_fd = files_open_dir(place->root_fd, place->id);
+	json_t *state = NULL;
+	bool names;
+
+	if (dir_fd < 0 || state_read(dir_fd, &state) < 0)
+		return false;
+	names = json_integer_value(json_object_get(state, "pid")) > 0;
+	json_decref(state);
+	return names;
+}
+
 /* One whose launcher was killed a moment ago is still being swept. */
 static int reopen(const struct job_place *place, struct record *record, struct csn_error *err)
 {
@@ -140,7 +155,7 @@ static int reopen(const struct job_place *place, struct record *record, struct c
 		if (i)
 			nanosleep(&(struct timespec){ .tv_nsec = BUSY_PAUSE_NS }, NULL);
 		r = record_reopen(record, place->root_fd, place->id, err);
-		if (r == -EBUSY && !strstr(err->text, "ending"))
+		if (r == -EBUSY && !strstr(err->text, "ending") && names_launcher(place))
 			break;
 	}
 	return r;
