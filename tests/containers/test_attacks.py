@@ -8,8 +8,8 @@ import socket
 import subprocess
 import textwrap
 
-from engine_fixtures import Daemon, let_go
-from run_fixtures import PYTHON
+from engine_fixtures import STORAGE, Daemon, let_go
+from run_fixtures import PYTHON, wait_for
 
 ATTACKS = """
     import ctypes, os, socket, stat, sys
@@ -119,7 +119,7 @@ def test_a_link_in_the_way_is_refused(one_engine):
 
 
 def test_a_daemon_that_is_killed(shared, docker):
-    """The engine is gone in mid-run: the run is lost, and does not hang."""
+    """The engine is gone in mid-run: the run is lost, says so, and does not hang; with the next daemon nothing of it is left."""
     folder = shared / "killed"
     folder.mkdir(mode=0o711)
     other = Daemon(folder)
@@ -129,8 +129,19 @@ def test_a_daemon_that_is_killed(shared, docker):
     agent = int(docker.host("inspect", "--format", "{{.State.Pid}}", docker.containers()[0]).stdout)
     other.stop(kill=True)
     try:
-        process.communicate(timeout=60)
+        err = process.communicate(timeout=60)[1].decode()
+        assert "the sandbox ended" in err, err
         assert json.loads(docker.box.result.read_text())["termination"]["reason"] == "lost" and process.returncode == 125
+        for pid in started_in(folder):  # a supervisor ends it with its daemon; shims stay, as they do there
+            if pathlib.Path(f"/proc/{pid}/comm").read_text() == "containerd\n":
+                os.kill(pid, signal.SIGKILL)
+        for path in folder.rglob("containerd.pid"):
+            path.unlink()
+        other.start()
+        assert docker.cli("gc").status == 0
+        assert wait_for(lambda: docker.containers() == [], 60)
+        assert docker.sh("echo again").text == "again\n"
+        other.stop()
     finally:
         for pid in [agent, *started_in(folder)]:
             with contextlib.suppress(ProcessLookupError):
@@ -146,3 +157,35 @@ def started_in(folder):
             if str(folder).encode() in path.read_bytes():
                 found.append(int(path.parent.name))
     return found
+
+
+def test_a_store_that_is_full(shared, one_engine):
+    """A small disk beneath the engine's own store: refused by a sentence that says so, and nothing half is left there."""
+    engine = one_engine
+    folder = shared / f"full-{engine.name}"
+    folder.mkdir(mode=0o711)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=711", "full", folder], check=True)
+    daemon = None
+    try:
+        env = dict(engine.env)
+        if engine.name == "docker":
+            daemon = Daemon(folder)
+            env |= daemon.env
+        else:
+            (folder / "storage.conf").write_text(STORAGE % ("vfs", folder / "graph", folder / "run"))
+            env["CONTAINERS_STORAGE_CONF"] = str(folder / "storage.conf")
+        engine.env, engine.box.env = env, engine.box.env | env
+        before = engine.host("images", "--quiet").stdout
+        with contextlib.suppress(OSError), open(folder / "filler", "wb", buffering=0) as filler:
+            while True:
+                filler.write(b"x" * 4096)
+        run = engine.sh("echo never")
+        assert run.status == 125 and "never" not in run.text and f"the image store of {engine.name} is full" in run.err, run
+        (folder / "filler").unlink()
+        assert engine.host("images", "--quiet").stdout == before and engine.containers() == []
+        assert engine.sh("echo now").text == "now\n"
+    finally:
+        if daemon:
+            daemon.stop()
+            daemon.log.close()
+        let_go(folder)

@@ -130,14 +130,18 @@ static int converse(struct talk *talk, const struct ask *ask, struct buf *output
 	return 0;
 }
 
-/* One line, without what a terminal would obey. */
+/* One line, without what a terminal would obey: the first, or what podman says after its progress.
+ */
 static void keep_complaint(struct talk *talk, char ret_complaint[ASK_COMPLAINT])
 {
-	char *text = talk->complaint, *end;
+	static const char error[] = "\nError: ";
+	char *text = talk->complaint, *found;
 
 	text[talk->complained] = 0;
-	end = text + strcspn(text, "\n");
-	*end = 0;
+	found = strstr(text, error);
+	if (found)
+		text = found + 1;
+	text[strcspn(text, "\n")] = 0;
 	str_escape(text, false, ret_complaint, ASK_COMPLAINT);
 }
 
