@@ -311,6 +311,10 @@ defmodule EvaluatorTest do
     assert error(parent, "read_file = 1") == "read_file is a gate here: choose another name for the variable"
     refute Map.has_key?(eval(parent, "g = read_file; 1").binding, "g")
     alive(parent)
+
+    # A variable that comes with a gate's name does not hide the gate.
+    parent = Parent.start(binding: %{"done" => 5, "x" => 1})
+    assert %{value: 1, terminated: true} = eval(parent, "done.(x)")
   end
 
   test "nothing of the code runs after a successful done" do
@@ -417,6 +421,8 @@ defmodule EvaluatorTest do
     assert {:gate_call, 1, "read_file", [1]} = Parent.receive_frame(parent)
     Parent.send_frame(parent, {:eval, 2, "2", %{}})
     assert {:eval_error, 2, %{}, "an evaluation is running: one at a time", ""} = Parent.receive_frame(parent)
+    Parent.send_frame(parent, {:eval, 1, "2", %{}})
+    assert {:eval_error, 1, %{}, "an evaluation is running: one at a time", ""} = Parent.receive_frame(parent)
     # An answer to what was not asked is none.
     Parent.send_frame(parent, {:gate_result, 9, %{result: "other"}})
     Parent.send_frame(parent, {:api_result, 1, "other"})
@@ -435,7 +441,7 @@ defmodule EvaluatorTest do
     Parent.send_frame(parent, {:eval, 1, "f = fn f -> f.(f) end; f.(f)", %{}})
     assert File.exists?("/proc/#{pid}")
     Parent.close(parent)
-    assert Enum.any?(1..600, fn _ -> Process.sleep(50) && not File.exists?("/proc/#{pid}") end)
+    assert Enum.any?(1..1200, fn _ -> Process.sleep(50) && not File.exists?("/proc/#{pid}") end)
   end
 
   # "`sandbox: :port_unrestricted` keeps the child process and timeout cleanup but evaluates raw Elixir in
@@ -473,20 +479,31 @@ defmodule EvaluatorTest do
 
     # A process that an evaluation left behind cannot call gates when none runs.
     code = """
+    pid = self()
+
     spawn(fn ->
-      Process.sleep(300)
+      ref = Process.monitor(pid)
+      receive do {:DOWN, ^ref, _, _, _} -> :over end
       try do read_file.("x") rescue e -> :persistent_term.put(:told, e.message) end
     end)
     1
     """
 
     assert value(parent, code) == 1
-    Process.sleep(1500)
+    Process.sleep(2000)
     assert value(parent, ":persistent_term.get(:told)") == "no evaluation is running: nobody can be asked"
     assert %{value: 3, terminated: true} = eval(parent, "spawn(fn -> done.(3) end); Process.sleep(:infinity)")
     assert error(parent, "1 / 0") =~ "ArithmeticError"
     assert error(parent, "Process.exit(self(), :boom)") == "the evaluation's process ended: :boom"
     alive(parent)
+  end
+
+  test "the page's session" do
+    page = File.read!(Path.join(__DIR__, "../../../docs/media/elixir.md"))
+    [_, code] = Regex.run(~r/```elixir\n(.*?)```/s, page)
+    code = String.replace(code, "build/evaluators/elixir", Parent.folder())
+    {binding, _} = Code.eval_string(code)
+    assert binding == %{"numbers" => [1, 2, 3], "total" => 6}
   end
 
   # "elixir -pa ... -e": started directly, where only what the VM itself prints could get between frames.
@@ -602,8 +619,9 @@ defmodule AtomsTest do
     end
 
     for times <- 1..15, do: assert({:ok, _, _} = run(code.(times, times * times)))
+    assert count() - first < 10_000
+    for code <- ["no_function(1)", "No.Module.call(1)"], do: assert({:error, _} = run(code))
     grown = count()
-    assert grown - first < 10_000
     for times <- 1..15, do: assert({:ok, _, _} = run(code.(100 - times, times * times)))
     assert count() - grown < 20
 

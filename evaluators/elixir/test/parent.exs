@@ -2,7 +2,7 @@ defmodule Parent do
   @moduledoc false
   # The other end, by hand: a port that speaks frames, and nothing of the evaluator's.
 
-  @wait 60_000
+  @wait 200_000
   # What an evaluation may use unless a test says otherwise: small, so that its end comes soon.
   @limits %{heap_bytes: 64_000_000, binary_bytes: 128_000_000}
 

@@ -274,12 +274,13 @@ defmodule Caisson.Evaluator do
   end
 
   defp over(why, state),
-    do: state.run.ref |> failed(why, state) |> rest()
+    do:
+      :eval_error
+      |> send_frame([state.run.ref, bound_bytes(state), Wire.bytes(why), output(state)], state)
+      |> rest()
 
-  defp failed(ref, why, state) do
-    output = if ref == state.run.ref, do: output(state), else: Wire.bytes("")
-    send_frame(:eval_error, [ref, bound_bytes(state), Wire.bytes(why), output], state)
-  end
+  defp failed(ref, why, state),
+    do: send_frame(:eval_error, [ref, bound_bytes(state), Wire.bytes(why), Wire.bytes("")], state)
 
   # What a process left behind asks from now on has nobody to ask for it.
   defp rest(state) do
@@ -321,6 +322,8 @@ defmodule Caisson.Evaluator do
     receive do
       {:bound, ^pid, changes} -> drain(bound(changes, state))
       {:DOWN, ^monitor, _, _, _} -> late(state)
+      # What it does cannot be interrupted, a product of huge numbers say: that may take longer than the host lives.
+      {:EXIT, port, _} when port == state.port -> stop(0)
     end
   end
 

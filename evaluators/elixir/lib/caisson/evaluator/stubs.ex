@@ -13,7 +13,9 @@ defmodule Caisson.Evaluator.Stubs do
   ]
 
   @code (for module <- @modules do
-           say = {:bin, 1, [{:bin_element, 1, {:string, 1, 'this stream is restricted'}, :default, :default}]}
+           say =
+             {:bin, 1, [{:bin_element, 1, {:string, 1, ~c"this stream is restricted"}, :default, :default}]}
+
            raised = {:call, 1, {:remote, 1, {:atom, 1, ArgumentError}, {:atom, 1, :exception}}, [say]}
            body = {:call, 1, {:remote, 1, {:atom, 1, :erlang}, {:atom, 1, :error}}, [raised]}
            names = [count: 1, member?: 2, reduce: 3, slice: 1, into: 1]
@@ -31,7 +33,7 @@ defmodule Caisson.Evaluator.Stubs do
          end)
 
   def load do
-    for {module, code} <- @code, do: {:module, ^module} = :code.load_binary(module, 'restricted', code)
+    for {module, code} <- @code, do: {:module, ^module} = :code.load_binary(module, ~c"restricted", code)
     :ok
   end
 end
