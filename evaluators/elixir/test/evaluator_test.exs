@@ -260,7 +260,7 @@ defmodule EvaluatorTest do
            "a binary of 1000000000 bytes"},
           {"String.pad_leading(\"x\", 1_073_741_824)", [], "a binary of 1073741824 bytes"},
           {"f = fn f, n -> 1 + f.(f, n + 1) end; f.(f, 0)", [], "64000000 bytes of memory"},
-          {"Enum.to_list(1..200_000)", [], "the value cannot cross: it has more than 100000 parts"},
+          {"Enum.to_list(1..200_000)", [], "the value cannot cross: it has more than 60000 parts"},
           {"Enum.reduce(1..100, [], fn _, l -> [l] end)", [],
            "the value cannot cross: it is nested deeper than 48"},
           {"Enum.reduce(1..60, [1], fn _, l -> [l, l] end)", [], "the value cannot cross"},
@@ -292,7 +292,7 @@ defmodule EvaluatorTest do
     assert %{output: "e\n{1, \"a\"}\n"} = eval(parent, "IO.puts(:stderr, \"e\"); IO.inspect({1, \"a\"})")
     # A variable that is too large for a frame is dropped, and the output says so.
     assert %{output: output} = eval(parent, "large = Enum.to_list(1..200_000); 1")
-    assert output =~ "large is not kept after this evaluation: it has more than 100000 parts"
+    assert output =~ "large is not kept after this evaluation: it has more than 60000 parts"
     assert error(parent, "large") =~ "undefined variable large: it has more than"
   end
 
@@ -308,6 +308,9 @@ defmodule EvaluatorTest do
     assert value(parent, "search.(1)", gates: ["search"]) == "unknown gate: search"
     assert error(parent, "search.(1)") == "undefined variable search"
     assert error(parent, "echo.(Enum.to_list(1..200_000))") =~ "the arguments of echo cannot cross"
+    assert error(parent, "echo.(String.duplicate(\"x\", 1_100_000))") =~ "at most 1048576 bytes can"
+    assert byte_size(error(parent, "raise String.duplicate(\"ä\", 10_000)")) < 8192
+
     assert error(parent, "read_file = 1") == "read_file is a gate here: choose another name for the variable"
     refute Map.has_key?(eval(parent, "g = read_file; 1").binding, "g")
     alive(parent)

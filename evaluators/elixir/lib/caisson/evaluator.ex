@@ -19,13 +19,15 @@ defmodule Caisson.Evaluator do
     heap_bytes: 256 * 1024 * 1024,
     binary_bytes: 256 * 1024 * 1024,
     reductions: 4_000_000_000,
-    output_bytes: 1_048_576,
+    output_bytes: 1_000_000,
     time_ms: 0
   }
 
   # All that is kept together, as bytes and parts of a frame.
   @binding_bytes 8 * 1024 * 1024
-  @binding_parts 150_000
+  @binding_parts 120_000
+  # What a gate is asked with.
+  @asked_bytes 1024 * 1024
   @frame_bytes 16 * 1024 * 1024
   @tick_ms 20
   # Of the 1,048,576 that a VM has.
@@ -295,7 +297,7 @@ defmodule Caisson.Evaluator do
     do: Wire.map(for {name, {_, bytes, _}} <- state.binding, do: {name, bytes})
 
   defp output(state) do
-    notes = state.run.notes |> Enum.reverse() |> Enum.map(&[&1, "\n"])
+    notes = state.run.notes |> Enum.reverse() |> Enum.take(20) |> Enum.map(&[&1, "\n"])
     Wire.bytes(IO.iodata_to_binary([Output.take(state.device), notes]))
   end
 
@@ -382,6 +384,10 @@ defmodule Caisson.Evaluator do
 
   defp ask({_, _, kind, name, args} = one, state) do
     case Plain.encode(args) do
+      {:ok, bytes, _, _} when byte_size(bytes) > @asked_bytes ->
+        reply(one, {:error, "the arguments of #{name} cannot cross: at most #{@asked_bytes} bytes can"})
+        next(state)
+
       {:ok, bytes, _, _} ->
         parts =
           if kind == :compile_request,

@@ -7,8 +7,8 @@ defmodule Caisson.Evaluator.Plain do
 
   alias Caisson.Evaluator.Names
 
-  # A frame may have 262,144 parts, 64 deep; a value shares it with a binding.
-  @parts 100_000
+  # A parent takes 200,000 parts of a frame, 64 deep; a value shares it with a binding.
+  @parts 60_000
   @depth 48
   @bytes 4 * 1024 * 1024
 

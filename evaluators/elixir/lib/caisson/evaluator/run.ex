@@ -236,7 +236,7 @@ defmodule Caisson.Evaluator.Run do
     end
   end
 
-  defp clip(text), do: if(String.length(text) > 4000, do: String.slice(text, 0, 4000) <> "…", else: text)
+  defp clip(text), do: if(String.length(text) > 1900, do: String.slice(text, 0, 1900) <> "…", else: text)
 
   @doc "What this evaluator allows, as text."
   def describe(sandbox), do: Rules.describe(sandbox)
