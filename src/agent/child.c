@@ -225,6 +225,10 @@ static int search(struct child *child)
 	int result = -ENOENT;
 	char path[4096];
 
+	if (child->image_fd > 0) {
+		syscall(SYS_execveat, child->image_fd, "", child->argv, child->env, AT_EMPTY_PATH);
+		return -errno;
+	}
 	if (strchr(name, '/'))
 		return execute(child, name);
 	while (*dir) {

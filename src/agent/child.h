@@ -29,6 +29,7 @@ struct child {
 	int fds[3];            /* stdin, stdout, stderr */
 	int tty_fd;            /* slave, becomes the controlling terminal; -1: none */
 	int report_fd;         /* becomes descriptor CHILD_FD_REPORT; 0: none */
+	int image_fd;          /* the program itself; 0: argv[0] names it */
 	int failure_fd;
 	int listeners_fd; /* -1: no listener */
 	int listener;     /* set by the filter's step */

@@ -92,6 +92,7 @@ static int read_texts(const struct term *map, struct arena *arena, struct comman
 {
 	const struct term *argv = term_get(map, "argv"), *cwd = term_get(map, "cwd");
 	const struct term *profile = term_get(map, "profile"), *tag = term_get(map, "tag");
+	const struct term *image = term_get(map, "image");
 
 	ret_command->argv =
 		argv ? read_list(arena, argv) : shell_argv(arena, term_get(map, "command"));
@@ -99,7 +100,9 @@ static int read_texts(const struct term *map, struct arena *arena, struct comman
 	ret_command->cwd = cwd ? text_of(arena, cwd) : NULL;
 	ret_command->profile = profile ? text_of(arena, profile) : NULL;
 	ret_command->tag = tag ? text_of(arena, tag) : NULL;
-	if (!ret_command->argv || !ret_command->env)
+	ret_command->image = image ? arena_copy(arena, image->bytes.data, image->bytes.size) : NULL;
+	ret_command->image_size = image ? image->bytes.size : 0;
+	if (!ret_command->argv || !ret_command->env || !image != !ret_command->image)
 		return -ENOMEM;
 	return !cwd == !ret_command->cwd && !profile == !ret_command->profile &&
 			       !tag == !ret_command->tag

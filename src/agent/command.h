@@ -23,6 +23,8 @@ struct command {
 	bool is_detached;    /* outlives its call */
 	const char *tag;     /* NULL: none */
 	uint64_t timeout_ms; /* 0: none */
+	const void *image;   /* the program itself; NULL: `argv` names it */
+	size_t image_size;
 	unsigned rows;
 	unsigned cols;
 };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,11 +15,16 @@
 #include "os/agent_fds.h"
 #include "os/terminal.h"
 
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10U /* Linux 6.3 */
+#endif
+
 /* The command's ends of its streams; closed in the parent after the fork. */
 struct ends {
 	int fds[3];
 	int slave;
 	int report;
+	int image; /* no end of a stream, and as short-lived */
 	int failure;
 };
 
@@ -28,6 +34,7 @@ static void ends_done(struct ends *ends)
 		fd_cleanup(&ends->fds[i]);
 	fd_cleanup(&ends->slave);
 	fd_cleanup(&ends->report);
+	fd_cleanup(&ends->image);
 	fd_cleanup(&ends->failure);
 }
 
@@ -105,6 +112,28 @@ static int make_tty(struct exec *exec, const struct command *command, struct end
 	return 0;
 }
 
+/* A program that was sent along lies nowhere inside: nothing there can change it. */
+static int make_image(const struct command *command, int *ret_fd)
+{
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	if (!command->image)
+		return 0;
+	fd = memfd_create("caisson-evaluator", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create("caisson-evaluator", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	r = fd_write_all(fd, command->image, command->image_size);
+	if (r >= 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		r = -errno;
+	if (r >= 0)
+		*ret_fd = fd_take(&fd);
+	return r;
+}
+
 static void fork_last(struct exec *exec, struct child *child)
 {
 	child->parent = getpid();
@@ -144,6 +173,7 @@ static int fork_child(struct agent *agent, struct exec *exec, const struct comma
 		.fds = { ends->fds[0], ends->fds[1], ends->fds[2] },
 		.tty_fd = ends->slave,
 		.report_fd = ends->report > 0 ? ends->report : 0,
+		.image_fd = ends->image > 0 ? ends->image : 0,
 		.failure_fd = ends->failure,
 		.listeners_fd = agent->may_listen ? AGENT_FD_LISTENERS : -1,
 		.enter_fd = AGENT_FD_ENTER,
@@ -154,7 +184,7 @@ static int fork_child(struct agent *agent, struct exec *exec, const struct comma
 
 	if (!command->is_last) {
 		child.is_kept = idle_may_keep(agent, child.profile);
-		return !command->has_report && spare_use(agent, &child, exec)
+		return !command->has_report && !command->image && spare_use(agent, &child, exec)
 			       ? 0
 			       : fork_keeper(exec, &child);
 	}
@@ -164,12 +194,14 @@ static int fork_child(struct agent *agent, struct exec *exec, const struct comma
 
 int exec_fork(struct agent *agent, struct exec *exec, const struct command *command)
 {
-	struct ends ends = { { -1, -1, -1 }, -1, -1, -1 };
+	struct ends ends = { { -1, -1, -1 }, -1, -1, -1, -1 };
 	int r = command->has_tty ? make_tty(exec, command, &ends)
 				 : make_pipes(&exec->streams, command, &ends);
 
 	if (r >= 0 && command->has_report)
 		r = make_pipe(&exec->streams.output_fd[STREAMS_REPORT], &ends.report);
+	if (r >= 0)
+		r = make_image(command, &ends.image);
 	if (r >= 0)
 		r = make_pipe(&exec->failure_fd, &ends.failure);
 	if (r >= 0)

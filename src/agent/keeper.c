@@ -117,8 +117,9 @@ static void keep_for_child(const struct keeper *keeper, const struct child *chil
 			  child->failure_fd,
 			  child->listeners_fd,
 			  child->command_fd > 0 ? child->command_fd : -1,
-			  child->report_fd > 0 ? child->report_fd : -1 };
-	size_t count = 10;
+			  child->report_fd > 0 ? child->report_fd : -1,
+			  child->image_fd > 0 ? child->image_fd : -1 };
+	size_t count = 11;
 
 	for (int i = 0; child->enter_fd >= 0 && i < AGENT_FD_ENTER_COUNT; i++)
 		fds[count++] = child->enter_fd + i;

@@ -26,14 +26,18 @@ static int errno_of(int code)
 int call_named(const struct cli *cli, const char *name, call_fn verb)
 {
 	csn_error failure = { 0 };
-	struct csn_error err = { 0 };
 	csn_sandbox *sandbox = csn_attach(name, &failure);
 	int status = sandbox ? verb(cli, sandbox, &failure) : -1;
 
 	csn_close(sandbox);
-	if (status >= 0)
-		return status;
-	csn_fail(&err, errno_of(failure.code), failure.stage, "%s", failure.text);
+	return status < 0 ? call_failed(cli, &failure) : status;
+}
+
+int call_failed(const struct cli *cli, const csn_error *failure)
+{
+	struct csn_error err = { 0 };
+
+	csn_fail(&err, errno_of(failure->code), failure->stage, "%s", failure->text);
 	return str_is(err.stage, "usage") ? cli_misuse(cli, &err) : cli_fail(cli, &err);
 }
 

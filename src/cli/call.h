@@ -16,6 +16,9 @@ int call_verb(const struct cli *cli, call_fn verb);
 /* The same where the name is not the first word. */
 int call_named(const struct cli *cli, const char *name, call_fn verb);
 
+/* Prints what failed, of the library's. Returns the exit status. */
+int call_failed(const struct cli *cli, const csn_error *failure);
+
 /* -1 with a sentence about a flag. */
 __attribute__((format(printf, 2, 3))) int call_misuse(csn_error *err, const char *format, ...);
 

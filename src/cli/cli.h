@@ -132,8 +132,12 @@ struct cli_options {
 	bool list_all;
 	bool deny;
 	const char *good_for;
-	const char *tools; /* mcp */
-	bool allow_commit; /* mcp */
+	const char *tools;  /* mcp */
+	bool allow_commit;  /* mcp */
+	const char *medium; /* eval */
+	const char *session;
+	const char *variant;
+	bool describe;
 	struct cli_job_options job;
 };
 
@@ -261,6 +265,7 @@ int cli_up(struct cli *cli);
 int cli_monitor(struct cli *cli);
 int cli_port(struct cli *cli);
 int cli_exec(struct cli *cli);
+int cli_eval(struct cli *cli);
 int cli_shell(struct cli *cli);
 int cli_cp(struct cli *cli);
 int cli_read(struct cli *cli);

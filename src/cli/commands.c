@@ -75,6 +75,18 @@ static const struct cli_flag serve_flags[] = {
 	{ NULL },
 };
 
+static const struct cli_flag eval_flags[] = {
+	{ "medium", 0, "lua", "in what the code is written", CLI_TEXT, TO(medium) },
+	{ "session", 0, "NAME",
+	  "in the sandbox of that name, whose variables stay; it is started "
+	  "where there is none",
+	  CLI_TEXT, TO(session) },
+	{ "sandbox", 0, "port", "how it is restricted; default port", CLI_TEXT, TO(variant) },
+	{ "describe", 0, NULL, "print what the code may use, and evaluate nothing", CLI_SWITCH,
+	  TO(describe) },
+	{ 0 },
+};
+
 static const struct cli_flag exec_flags[] = {
 	{ "command", 'c', "TEXT", "run TEXT with the shell inside instead of COMMAND", CLI_TEXT,
 	  TO(text) },
@@ -256,6 +268,18 @@ const struct cli_command cli_commands[] = {
 	  .max_args = -1,
 	  .offers = { OFFER_WORDS, OFFER_PROGRAM },
 	  .run = cli_exec },
+	{ .name = "eval",
+	  .usage = "[CODE | -]",
+	  .summary = "evaluate a piece of code behind a wall",
+	  .text = "What it printed is written, then the value of its last expression: a text as it "
+		  "is, anything else as JSON. Code that fails has its reason on stderr, status 1. "
+		  "Without CODE, or with -, it is read from stdin. --timeout is its time, 30s "
+		  "unless said. The flags of the wall count where the sandbox is started.",
+	  .flags = eval_flags,
+	  .sets = CLI_SANDBOX_FLAGS | CLI_RECORD_FLAGS | CLI_OUTPUT_FLAGS,
+	  .starts_sandbox = true,
+	  .max_args = 1,
+	  .run = cli_eval },
 	{ .name = "shell",
 	  .usage = "NAME",
 	  .summary = "a shell in a sandbox that stays, on a terminal of its own",

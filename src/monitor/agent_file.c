@@ -24,9 +24,10 @@
 #endif
 
 /* Installed, and in the build folder. */
-static const char *const places[] = { "../libexec/caisson", ".",        "../agent",
-				      "../search",          "../serve", "../libexec/caisson/bin",
-				      "../report" };
+static const char *const places[] = { "../libexec/caisson", ".",
+				      "../agent",           "../search",
+				      "../serve",           "../libexec/caisson/bin",
+				      "../report",          "../../evaluators/lua" };
 
 static int open_beside_us(const char *name)
 {

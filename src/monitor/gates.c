@@ -29,9 +29,10 @@ struct gate {
 };
 
 struct gate_call {
-	struct gate *gate; /* NULL: free */
-	int64_t ref;       /* the agent's */
-	int64_t id;        /* on record */
+	struct gate *gate;        /* NULL: free */
+	int64_t ref;              /* the agent's */
+	struct gates_asker asker; /* a session here; `answer` NULL: the agent */
+	int64_t id;               /* on record */
 	json_t *args;
 	char *text; /* the same, for its program */
 	struct gate_order order;
@@ -117,28 +118,33 @@ static struct term text_term(const char *text)
 			      .bytes = { (const uint8_t *)text, strlen(text) } };
 }
 
-static json_t *args_of(const struct gates *gates, const struct gate_call *call)
+void gates_record(const struct run *run, struct chain *chain, const struct gates_note *note)
 {
-	if (!call->args || call->gate->plan->is_ephemeral)
-		return json_null();
-	return redact_json(gates->setup.run->redactor, call->args);
+	const struct redactor *redactor = run->redactor;
+	json_t *args = note->args ? redact_json(redactor, note->args) : json_null();
+	json_t *event =
+		json_pack("{s:s, s:I, s:o?, s:b, s:f}", "gate", note->name, "call_id",
+			  (json_int_t)note->id, "args", args, "is_error", note->is_error,
+			  "duration_ms", (double)(clock_now_us() - note->started_us) / 1000.0);
+
+	if (event && note->is_error && note->reason)
+		json_object_set_new(event, "reason",
+				    redact_text(redactor, note->reason->bytes.data,
+						note->reason->bytes.size < 512
+							? note->reason->bytes.size
+							: 512));
+	chain_add(chain, EVENT_GATE_CALLED, event);
 }
 
 static void record(struct gates *gates, const struct gate_call *call, const struct term *reason,
 		   bool is_error)
 {
-	const struct redactor *redactor = gates->setup.run->redactor;
-	json_t *event =
-		json_pack("{s:s, s:I, s:o?, s:b, s:f}", "gate", call->gate->plan->name, "call_id",
-			  (json_int_t)call->id, "args", args_of(gates, call), "is_error", is_error,
-			  "duration_ms", (double)(clock_now_us() - call->started_us) / 1000.0);
+	bool is_kept = !call->gate->plan->is_ephemeral;
 
-	if (event && is_error && !call->gate->plan->is_ephemeral)
-		json_object_set_new(
-			event, "reason",
-			redact_text(redactor, reason->bytes.data,
-				    reason->bytes.size < 512 ? reason->bytes.size : 512));
-	chain_add(gates->setup.chain, EVENT_GATE_CALLED, event);
+	gates_record(gates->setup.run, gates->setup.chain,
+		     &(struct gates_note){ call->gate->plan->name, call->id,
+					   is_kept ? call->args : NULL, is_error,
+					   is_kept ? reason : NULL, call->started_us });
 }
 
 /* Who worked on it is let go once he has nothing more to say. */
@@ -146,8 +152,11 @@ static void finish(struct gates *gates, struct gate_call *call, const struct ter
 		   bool is_error)
 {
 	record(gates, call, result, is_error);
-	tell(gates, call->ref, result, is_error);
 	call->is_told = true;
+	if (call->asker.answer)
+		call->asker.answer(call->asker.data, call->asker.ref, result, is_error);
+	else
+		tell(gates, call->ref, result, is_error);
 	if (!call->work)
 		call_free(call);
 }
@@ -397,7 +406,8 @@ static void begin(struct gates *gates, struct gate_call *call)
 static bool is_under_way(const struct gates *gates, int64_t ref)
 {
 	for (size_t i = 0; i < GATES_CALLS; i++)
-		if (gates->calls[i].gate && !gates->calls[i].is_told && gates->calls[i].ref == ref)
+		if (gates->calls[i].gate && !gates->calls[i].is_told &&
+		    !gates->calls[i].asker.answer && gates->calls[i].ref == ref)
 			return true;
 	return false;
 }
@@ -430,6 +440,57 @@ int gates_call(struct gates *gates, const struct term *items, struct csn_error *
 				    .started_us = clock_now_us() };
 	begin(gates, call);
 	return 0;
+}
+
+/* Its arguments are held by the call from here on. */
+static int admit_asker(struct gates *gates, struct gate *gate, const struct gates_asker *asker,
+		       json_t *args, struct csn_error *why)
+{
+	int r = gate_schema_check(gate->schema, args, why);
+	struct gate_call *call;
+
+	if (r >= 0)
+		r = admit(gates, gate, why);
+	if (r < 0)
+		return r;
+	call = find_free(gates);
+	*call = (struct gate_call){ .asker = *asker,
+				    .id = ++gates->last_id,
+				    .gate = gate,
+				    .args = json_incref(args),
+				    .started_us = clock_now_us() };
+	call->ref = call->id;
+	begin(gates, call);
+	return 0;
+}
+
+void gates_ask(struct gates *gates, const struct gates_asker *asker, const char *name, json_t *args)
+{
+	struct term text = text_term(name), reason;
+	struct gate *gate = gates ? find_gate(gates, &text) : NULL;
+	struct csn_error why = { 0 };
+	int r = gate ? admit_asker(gates, gate, asker, args, &why) : unknown(&text, &why);
+
+	json_decref(args);
+	if (r >= 0)
+		return;
+	reason = text_term(why.text);
+	asker->answer(asker->data, asker->ref, &reason, true);
+}
+
+static void answer_nobody(void *data, int64_t ref, const struct term *result, bool is_error)
+{
+	(void)data;
+	(void)ref;
+	(void)result;
+	(void)is_error;
+}
+
+void gates_drop(struct gates *gates, const void *data)
+{
+	for (size_t i = 0; gates && i < GATES_CALLS; i++)
+		if (gates->calls[i].asker.data == data)
+			gates->calls[i].asker.answer = answer_nobody;
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */

@@ -18,6 +18,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <poll.h>
 
 #include "audit/audit.h"
@@ -53,6 +54,32 @@ void gates_on_fork(struct gates *gates, void (*forget)(void *data), void *data);
 /* {gate_call, …} of the agent's. 0, also when it is refused; -EBADMSG with a sentence for a Ref
  * that is under way. */
 int gates_call(struct gates *gates, const struct term *items, struct csn_error *err);
+
+/*
+ * The same for who asks from here: a code session. `args` is taken. `answer` is called once, maybe
+ * before this returns, never after gates_drop() of its `data`; `ref` is the asker's own, 1 or more.
+ * A NULL `gates` has none.
+ */
+struct gates_asker {
+	void (*answer)(void *data, int64_t ref, const struct term *result, bool is_error);
+	void *data;
+	int64_t ref;
+};
+void gates_ask(struct gates *gates, const struct gates_asker *asker, const char *name,
+	       json_t *args);
+/* What is under way for him is answered to nobody. */
+void gates_drop(struct gates *gates, const void *data);
+
+/* One call of any gate, for the record. */
+struct gates_note {
+	const char *name;
+	int64_t id;
+	json_t *args; /* borrowed; NULL: not to be kept */
+	bool is_error;
+	const struct term *reason; /* of an error; NULL: not to be kept */
+	uint64_t started_us;
+};
+void gates_record(const struct run *run, struct chain *chain, const struct gates_note *note);
 
 /* Who opened the sandbox is there: functions are asked for on this stream, and answered. */
 void gates_on_host(struct gates *gates, struct channel *host);

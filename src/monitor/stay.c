@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "monitor/stay_eval.h"
 #include "monitor/stay_private.h"
 
 void stay_up(struct stay *stay)
@@ -182,6 +183,8 @@ static int look_at_clocks(struct stay *stay)
 	next = other < next ? other : next;
 	other = look_at_life(stay, now_ms);
 	next = other < next ? other : next;
+	other = stay_eval_clock(stay, now_ms);
+	next = other < next ? other : next;
 	other = gates_clock(stay->run.gates, now_ms);
 	next = other < next ? other : next;
 	if (next == CLOCK_NEVER)
@@ -291,6 +294,7 @@ static int live(struct stay *stay, int started, struct run_outcome *ret_outcome)
 		stay->run.ending = END_START_FAILED;
 	settle(stay);
 	end_calls(stay);
+	stay_eval_done(stay);
 	has_left = take_leave(stay);
 	r = run_account(&stay->run, ret_outcome);
 	if (!stay->is_up) {

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/errno_name.h"
 #include "base/str.h"
+#include "monitor/stay_eval.h"
 #include "monitor/stay_verbs.h"
 #include "monitor/told.h"
 
@@ -40,6 +41,22 @@ static struct stay_call *find_free(struct stay *stay)
 		if (!stay->calls[i].ref)
 			return &stay->calls[i];
 	return stay->calls_end < STAY_CALLS ? &stay->calls[stay->calls_end++] : NULL;
+}
+
+struct stay_call *stay_call_open(struct stay *stay, const char *verb, struct stay_eval *eval)
+{
+	struct term name = { .type = TERM_ATOM, .bytes = { (const uint8_t *)verb, strlen(verb) } };
+	struct stay_call *call = find_free(stay);
+
+	if (!call || buf_size(&stay->run.channel.out) > STAY_CALLS_QUEUED)
+		return NULL;
+	*call = (struct stay_call){ .ref = ++stay->last_ref,
+				    .verb = frame_find_verb(&name),
+				    .eval = eval,
+				    .end_at_ms = CLOCK_NEVER,
+				    .window = RUN_WINDOW,
+				    .input_window = RUN_WINDOW };
+	return call;
 }
 
 bool stay_call_is_quiet(const struct stay_call *call)
@@ -98,6 +115,10 @@ static void send_number(struct stay *stay, const struct stay_call *call, const c
 
 void stay_call_cancel(struct stay *stay, struct stay_call *call)
 {
+	if (call->own && call->own->cancel) {
+		call->own->cancel(stay, call);
+		return;
+	}
 	call->is_cancelled = true;
 	if (call->work)
 		work_kill(call->work);
@@ -206,7 +227,9 @@ int stay_call_new(struct stay *stay, struct stay_client *client, const struct te
 				    .window = RUN_WINDOW,
 				    .input_window = RUN_WINDOW };
 	client->calls++;
-	if (own)
+	if (own && own->start)
+		r = own->start(stay, call, &items[3], &err);
+	else if (own)
 		r = stay_work_start(stay, call, &items[3], &err);
 	else if (str_is(verb->name, "exec"))
 		r = stay_exec_start(stay, call, &items[3], &err);
@@ -249,7 +272,7 @@ static int pass_data(struct stay *stay, struct stay_call *call, const struct ter
 	if (call->input_window < 0)
 		return -EBADMSG;
 	heard(stay, call);
-	if (call->work) /* none of them takes input */
+	if (call->own) /* none of them takes input */
 		return 0;
 	emit = channel_frame(&stay->run.channel);
 	emit_tuple(&emit, 4);
@@ -391,7 +414,9 @@ static int on_reply(struct stay *stay, const struct term *items, struct csn_erro
 		return -EBADMSG;
 	if (call->exec)
 		r = stay_exec_reply(stay, call, &items[2], err);
-	else if (call->client)
+	if (call->eval)
+		stay_eval_reply(call, &items[2]);
+	else if (!call->exec && call->client)
 		forward_reply(call, &items[2]);
 	finish(call);
 	return r;
@@ -408,6 +433,8 @@ static int on_failed(struct stay *stay, const struct term *items, struct csn_err
 	if (call->exec)
 		stay_exec_over(call->exec,
 			       term_is_atom(&items[2], "lost") ? END_LOST : END_START_FAILED);
+	if (call->eval)
+		stay_eval_failed(call, &items[3]);
 	if (call->client) {
 		emit = channel_frame(&call->client->channel);
 		emit_tuple(&emit, 4);
@@ -431,10 +458,15 @@ static int on_data(struct stay *stay, const struct term *items, struct csn_error
 
 	if (!call)
 		return out_of_turn(err, "data");
-	from->expects_bulk = !call->exec && size == FRAME_PIECE;
+	from->expects_bulk = !call->exec && !call->eval && size == FRAME_PIECE;
 	call->window -= (int64_t)size;
 	if (call->window < 0)
 		return csn_fail(err, -EBADMSG, "wire", "the agent overran its window");
+	if (call->eval) {
+		open_window(stay, call, (int64_t)size);
+		stay_eval_data(call, items, size);
+		return 0;
+	}
 	if (call->exec)
 		size = stay_exec_take(stay, call, term_is_atom(&items[2], "stderr"), size);
 	if (size == 0)
@@ -459,9 +491,11 @@ static int on_window(struct stay *stay, const struct term *items, struct csn_err
 	struct stay_call *call = stay_call_find(stay, items[1].integer);
 	struct emit emit;
 
-	if (!call || !call->client)
-		return call ? 0 : out_of_turn(err, "a window");
+	if (!call)
+		return out_of_turn(err, "a window");
 	call->input_window += items[2].integer;
+	if (!call->client)
+		return 0;
 	emit = channel_frame(&call->client->channel);
 	emit_tuple(&emit, 3);
 	emit_atom(&emit, "window");

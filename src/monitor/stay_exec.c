@@ -17,9 +17,9 @@
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
-/* What goes through as the client wrote it. */
+/* What goes through as the client wrote it; `image` is no key of his, but of a code session. */
 static const char *const passed_keys[] = { "argv", "command", "cwd",    "stdin", "tty",
-					   "rows", "cols",    "detach", "tag" };
+					   "rows", "cols",    "detach", "tag",   "image" };
 
 static bool is_true(const struct term *map, const char *key)
 {
@@ -144,13 +144,14 @@ static uint64_t budget_left_ms(const struct stay *stay)
 /* Which clock ends it, and when. */
 static int set_clock(struct stay_exec *exec, const struct term *map, struct csn_error *err)
 {
-	uint64_t left_ms = exec->has_tty ? PLAN_UNLIMITED : budget_left_ms(exec->stay);
+	uint64_t left_ms =
+		exec->has_tty || exec->is_evaluator ? PLAN_UNLIMITED : budget_left_ms(exec->stay);
 
 	if (left_ms == 0)
 		return csn_fail(err, -ETIMEDOUT, "budget",
 				"the time that all commands of this sandbox have together "
 				"(limits.budget) is spent; end it and start another");
-	exec->limit_ms = command_ms(exec->stay, map);
+	exec->limit_ms = exec->is_evaluator ? PLAN_UNLIMITED : command_ms(exec->stay, map);
 	exec->clock_name = "command";
 	if (left_ms < exec->limit_ms) {
 		exec->limit_ms = left_ms;
@@ -223,6 +224,7 @@ int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term
 	exec->started_us = clock_now_us();
 	exec->kill_at_ms = CLOCK_NEVER;
 	exec->has_tty = is_true(map, "tty");
+	exec->is_evaluator = call->eval != NULL;
 	violations_init(&exec->violations, stay->run.plan, on_fact, exec);
 	r = set_clock(exec, map, err);
 	if (r < 0)
@@ -390,7 +392,7 @@ static void close_account(struct stay_exec *exec, const struct term *map)
 	exec->notify = NULL;
 	hand_up_facts(exec);
 	exec->wall_us = clock_now_us() - exec->started_us;
-	if (exec->call && !exec->has_tty)
+	if (exec->call && !exec->has_tty && !exec->is_evaluator)
 		exec->stay->spent_us += exec->wall_us;
 	if (map)
 		exec->ending = ending_of(exec, map);

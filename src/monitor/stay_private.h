@@ -10,6 +10,7 @@
  *   stay_exec.c    what an exec needs beyond its frame: environment, listener, deadline, its end
  *   stay_account.c what its client is told of it
  *   stay_text.c    the sentence in that
+ *   stay_eval.c    code sessions, and stay_gate.c their gates
  *   stay_verbs.c   the verbs that the monitor answers itself
  *   stay_work.c    their calls, each in a process of its own (worker.h)
  */
@@ -28,6 +29,7 @@ enum {
 	STAY_MOUNTS = 64,       /* lent while it runs */
 	STAY_CLIENT_CALLS = 32, /* of one client, so that another finds room */
 	STAY_VERB_MS = 30000,   /* the deadline of a file verb */
+	STAY_EVALS = 8,         /* code sessions */
 	STAY_WORK_MS = 600000,  /* of a verb of the monitor's own: it may copy a whole workspace */
 	/* What the agent has yet to read, of the 32 MiB that its channel holds: beyond the one no
 	 * call is taken, beyond the other who still sends is dropped. The rest is for cancels. */
@@ -56,6 +58,7 @@ struct stay_exec {
 	uint64_t bytes[2]; /* stdout (and a terminal's), stderr */
 	uint64_t cut_bytes;
 	bool has_tty; /* somebody may sit there: no command clock, and his silence is silence */
+	bool is_evaluator; /* no command clock either: each eval has one */
 	enum ending ending;
 	const char *clock;      /* of a timeout */
 	const char *clock_name; /* of the one that would end it */
@@ -72,6 +75,8 @@ struct stay_call {
 	struct stay_exec *exec;      /* NULL for other verbs */
 	const struct stay_verb *own; /* that the monitor answers, NULL: the agent does */
 	struct work *work;           /* of such a one */
+	struct stay_eval *eval;      /* the code session whose call it is, NULL: a client's */
+	struct stay_eval *eval_of;   /* the session that a client's eval goes on in */
 	bool is_answered;            /* its worker has to end yet */
 	bool is_cancelled;
 	uint64_t end_at_ms;   /* CLOCK_NEVER */
@@ -94,6 +99,7 @@ struct stay {
 	bool is_sharing;    /* a fact on record already goes from one list to another */
 	/* Commands that outlived their call, until the agent says that they ended. */
 	struct stay_exec *detached[STAY_DETACHED];
+	struct stay_eval *evals[STAY_EVALS];
 	struct stay_client clients[STAY_CLIENTS];
 	struct stay_call calls[STAY_CALLS];
 	/* Behind the last place that was ever taken: most sandboxes have one client and one call.
@@ -161,6 +167,8 @@ int stay_handle_frame(void *data, int index, const struct term *items, struct cs
 
 /* By the Ref that the agent knows; NULL: none. */
 struct stay_call *stay_call_find(struct stay *stay, int64_t ref);
+/* A call of our own to the agent, for a code session; NULL: there are too many. */
+struct stay_call *stay_call_open(struct stay *stay, const char *verb, struct stay_eval *eval);
 /* Does it only look at the sandbox? */
 bool stay_call_is_quiet(const struct stay_call *call);
 /* {cancel, Ref} to the agent, or the end of its worker; {signal, Ref, N}. */

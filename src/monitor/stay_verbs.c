@@ -1,6 +1,8 @@
 /* The verbs that a monitor answers itself; see stay_verbs.h. */
 #include "monitor/stay_verbs.h"
 
+#include "monitor/stay_eval.h"
+
 #include "base/str.h"
 
 static const char *always(const struct stay *stay)
@@ -16,6 +18,7 @@ const struct stay_verb stay_verbs[] = {
 	{ "commit", stay_no_copy, stay_commit, stay_commit_note, false },
 	{ "snapshot", stay_no_copy, stay_snapshot, NULL, false },
 	{ "fork", stay_no_copy, stay_fork, NULL, false },
+	{ "eval", stay_eval_missing, .start = stay_eval_start, .cancel = stay_eval_cancel },
 };
 const size_t stay_verb_count = ARRAY_SIZE(stay_verbs);
 

@@ -18,6 +18,10 @@ struct stay_verb {
 	 * is expected. 0, or -EBADMSG with a sentence. */
 	int (*note)(struct stay *stay, const struct term *map, struct csn_error *err);
 	bool is_quiet; /* who only looks keeps no sandbox from its idle clock */
+	/* Instead of `work`: done in the monitor's own loop. 0, or -errno with a sentence. */
+	int (*start)(struct stay *stay, struct stay_call *call, const struct term *map,
+		     struct csn_error *err);
+	void (*cancel)(struct stay *stay, struct stay_call *call);
 };
 
 extern const struct stay_verb stay_verbs[];

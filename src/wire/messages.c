@@ -27,6 +27,9 @@ enum {
 	PATTERN_BYTES = 1024, /* of an expression for `wait` */
 	OPEN_LIST_BYTES = 1 << 20,
 	GATES_BYTES = 32 << 10, /* of all names of gates */
+	IMAGE_BYTES = 4 << 20,  /* of an evaluator */
+	EVAL_CODE_BYTES = 1 << 20,
+	EVAL_VALUE_BYTES = 3 << 20,
 };
 
 #define YEAR_MS 31536000000u
@@ -146,6 +149,8 @@ static const struct frame_key exec_args[] = {
 	{ "profile", 't', false, NAME_BYTES, "name of the syscall profile; default: `init`'s" },
 	{ "limits", 'm', false, 0, "resource limits of the command", exec_limits },
 	{ "last", 'B', false, 0, "the agent ends by itself after the reply" },
+	{ "image", 'b', false, IMAGE_BYTES,
+	  "the program itself, executed from memory; `argv` is what it is told" },
 	{ "report", 'B', false, 0,
 	  "the command gets a pipe as descriptor 3; what it writes there comes as `data` on "
 	  "report" },
@@ -584,6 +589,29 @@ static const struct frame_key copied_result[] = {
 	{ NULL },
 };
 
+static const struct frame_key eval_args[] = {
+	{ "medium", 't', true, NAME_BYTES, "in which the code is written: lua" },
+	{ "session", 't', false, NAME_BYTES, "whose variables it has; default: `main`" },
+	{ "code", 'b', true, EVAL_CODE_BYTES, "a piece of it; an evaluator may take less" },
+	{ "timeout_ms", 'i', false, YEAR_MS, "of the code, in all; default 30000" },
+	{ NULL },
+};
+
+static const struct frame_key eval_result[] = {
+	{ "value", 'b', false, EVAL_VALUE_BYTES, "of its last expression, as JSON" },
+	{ "reason", 'b', false, DETAIL_BYTES * 4, "why there is none" },
+	{ "output", 'b', true, EVAL_CODE_BYTES, "what it printed" },
+	{ "done", 'B', true, 0, "it called `done`: the session is over" },
+	{ NULL },
+};
+
+static const char eval_notes[] =
+	"A session begins with its first eval and ends with the sandbox, or with `done`; at most 8 "
+	"in a\nsandbox, one eval in each at a time (`ebusy`). Code that fails is a reply with "
+	"`reason`. An\nevaluator that ran out of time, broke or died is replaced at the next eval, "
+	"with the variables\nof the last reply. Text in `value` that is no UTF-8 has U+FFFD in its "
+	"place.";
+
 static const struct frame_key stats_result[] = {
 	{ "sandbox_id", 't', true, NAME_BYTES, "of its record" },
 	{ "tier", 't', true, NAME_BYTES, "that was asked for" },
@@ -642,6 +670,7 @@ const struct frame_verb frame_client_verbs[] = {
 	{ "fork", "starts another sandbox with what changed so far", fork_args, copied_result,
 	  fork_notes },
 	{ "stats", "what the sandbox is and uses", nothing, stats_result },
+	{ "eval", "evaluates code in a session", eval_args, eval_result, eval_notes },
 };
 const size_t frame_client_verb_count = ARRAY_SIZE(frame_client_verbs);
 

@@ -1,0 +1,25 @@
+/*
+ * eval_json - values of evaluated code as JSON
+ *
+ * What crossed is plain already. Bytes that are no UTF-8 become U+FFFD, keys that are no text are
+ * printed, atoms but null, true and false are strings.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "medium/builtin.h"
+#include "wire/term.h"
+
+/* A value; NULL: out of memory. */
+json_t *eval_json(const struct term *term);
+
+/* The same as text for free(), of at most `max` bytes; NULL: out of memory, or larger. */
+char *eval_json_text(const struct term *term, size_t max);
+
+/*
+ * What a gate was called with, as one object: a list of values in the order of `params`, or
+ * one map of names. -EINVAL with a sentence; -ENOMEM.
+ */
+int eval_json_args(const struct term *args, const char *const *params, json_t **ret_args,
+		   struct csn_error *err);
