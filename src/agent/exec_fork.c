@@ -183,7 +183,7 @@ static int fork_child(struct agent *agent, struct exec *exec, const struct comma
 	};
 
 	if (!command->is_last) {
-		child.is_kept = idle_may_keep(agent, child.profile);
+		child.is_kept = !command->image && idle_may_keep(agent, child.profile);
 		return !command->has_report && !command->image && spare_use(agent, &child, exec)
 			       ? 0
 			       : fork_keeper(exec, &child);

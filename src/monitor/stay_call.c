@@ -412,12 +412,12 @@ static int on_reply(struct stay *stay, const struct term *items, struct csn_erro
 	end_silence(stay, call);
 	if (frame_check_map(call->verb->result, &items[2], err) < 0)
 		return -EBADMSG;
-	if (call->exec)
+	if (call->exec) /* which it may detach */
 		r = stay_exec_reply(stay, call, &items[2], err);
+	else if (call->client)
+		forward_reply(call, &items[2]);
 	if (call->eval)
 		stay_eval_reply(call, &items[2]);
-	else if (!call->exec && call->client)
-		forward_reply(call, &items[2]);
 	finish(call);
 	return r;
 }
