@@ -21,6 +21,7 @@ FILES = {
     f"{LIB}/pkgconfig/caisson.pc": 0o644,
     "libexec/caisson/caisson-agent": 0o755,
     "libexec/caisson/caisson-mcp": 0o755,
+    "libexec/caisson/caisson-lua": 0o755,
     "libexec/caisson/caisson-search": 0o755,
     "libexec/caisson/bin/caisson-report": 0o755,
     "libexec/caisson/caisson-serve": 0o755,
