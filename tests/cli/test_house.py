@@ -390,6 +390,16 @@ def test_tally_reads_junit(tmp_path):
     assert done.stdout.strip().split("\n")[-1] == "1 passed, 2 failed"
 
 
+def test_tally_of_programs_that_were_asked_again(tmp_path):
+    for name, *tests in (("meson", ("a", "ok 1 - x\nnot ok 2 - y\n", "FAIL"), ("b", "", "FAIL")),
+                         ("meson-again", ("a", "ok 1 - x\nok 2 - y\n", "OK"), ("b", "", "FAIL"))):
+        (tmp_path / f"{name}.json").write_text("".join(
+            json.dumps({"name": test, "stdout": f"1..{text.count('ok')}\n{text}", "result": result}) + "\n" for test, text, result in tests))
+    done = run([PYTHON, f"{TOP}/tools/check-skips", *sorted(map(str, tmp_path.iterdir()))])
+    *lines, last = done.stdout.strip().split("\n")
+    assert last == "2 passed, 1 failed" and "failed once, passed by itself: a: FAIL" in lines
+
+
 def test_tally_of_what_was_asked_again(tmp_path):
     def report(name, *cases):
         text = "".join(f'<testcase classname="a" name="{case}">{told}</testcase>' for case, told in cases)
