@@ -45,7 +45,9 @@ enum source_kind {
 	SOURCE_SEARCH, /* `slot` is of the search */
 	SOURCE_KEEPER,
 	SOURCE_GATE_DOOR,
-	SOURCE_GATE /* `slot` is of the connection */
+	SOURCE_GATE,         /* `slot` is of the connection */
+	SOURCE_FORWARD_DOOR, /* of the forward */
+	SOURCE_FORWARD       /* of the connection */
 };
 
 struct agent_source {
@@ -54,6 +56,7 @@ struct agent_source {
 };
 
 struct exec;
+struct forwards;
 struct gates;
 struct job;
 struct search;
@@ -85,8 +88,9 @@ struct agent {
 	struct job *jobs[AGENT_CALLS];
 	uint64_t job_order; /* of the next job */
 	struct search *searches[AGENT_SEARCHES];
-	bool has_search;     /* AGENT_FD_SEARCH is there */
-	struct gates *gates; /* that commands may ask for; NULL: none */
+	bool has_search;           /* AGENT_FD_SEARCH is there */
+	struct gates *gates;       /* that commands may ask for; NULL: none */
+	struct forwards *forwards; /* endpoints of the host's; NULL: none */
 };
 
 /* Queues frames; a failure (out of memory) ends the agent: a lost frame would be a lie. */

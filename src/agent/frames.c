@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/exec.h"
+#include "agent/forwards.h"
 #include "agent/gates.h"
 #include "agent/job.h"
 #include "agent/search.h"
@@ -35,12 +36,26 @@ static bool open_gates(struct agent *agent, const struct term *map)
 	return names && at && gates_open(agent, names, at) >= 0;
 }
 
+/* Two keys of `ready`, where `init` asks for them. */
+static void emit_forwards(struct agent *agent, struct emit *emit, const struct term *list,
+			  const char *error)
+{
+	if (!list)
+		return;
+	emit_atom(emit, "forwards");
+	emit_bool(emit, agent->forwards != NULL);
+	emit_atom(emit, "forward_error");
+	emit_text(emit, error);
+}
+
 static int on_init(struct agent *agent, const struct term *items)
 {
 	const struct term *profile = term_get(&items[1], "profile");
 	const struct term *workspace = term_get(&items[1], "workspace");
 	const struct term *listener = term_get(&items[1], "listener");
 	const struct term *ahead = term_get(&items[1], "ahead");
+	const struct term *forwards = term_get(&items[1], "forwards");
+	char error[FORWARDS_ERROR] = "";
 	bool has_gates;
 	struct emit emit;
 
@@ -54,10 +69,13 @@ static int on_init(struct agent *agent, const struct term *items)
 		return -EBADMSG;
 	roots_open(&agent->roots, agent->workspace);
 	has_gates = open_gates(agent, &items[1]);
+	if (forwards)
+		forwards_open(agent, forwards, error);
 	emit = agent_frame(agent);
 	emit_tuple(&emit, 2);
 	emit_atom(&emit, "ready");
-	emit_map(&emit, has_gates ? 4 : 3);
+	emit_map(&emit, 3u + has_gates + (forwards ? 2 : 0));
+	emit_forwards(agent, &emit, forwards, error);
 	if (has_gates) {
 		emit_atom(&emit, "gates");
 		emit_bool(&emit, true);
@@ -139,6 +157,29 @@ static int on_gate_result(struct agent *agent, const struct term *items)
 	return 0;
 }
 
+static int on_forward_data(struct agent *agent, const struct term *items)
+{
+	return forwards_data(agent, items[1].integer, &items[2]);
+}
+
+static int on_forward_end(struct agent *agent, const struct term *items)
+{
+	forwards_end(agent, items[1].integer);
+	return 0;
+}
+
+static int on_forward_window(struct agent *agent, const struct term *items)
+{
+	forwards_window(agent, items[1].integer, items[2].integer);
+	return 0;
+}
+
+static int on_forward_close(struct agent *agent, const struct term *items)
+{
+	forwards_close(agent, items[1].integer, term_is_atom(&items[2], "closed"));
+	return 0;
+}
+
 static int on_stop(struct agent *agent, const struct term *items)
 {
 	struct emit emit = agent_frame(agent);
@@ -156,10 +197,18 @@ static const struct {
 	int (*handle)(struct agent *agent, const struct term *items);
 	bool is_first; /* allowed before init */
 } handlers[] = {
-	[FRAME_INIT] = { on_init, true },         [FRAME_DATA_IN] = { on_data, false },
-	[FRAME_WINDOW_IN] = { on_window, false }, [FRAME_SIGNAL] = { on_signal, false },
-	[FRAME_RESIZE] = { on_resize, false },    [FRAME_CANCEL] = { on_cancel, false },
-	[FRAME_STOP] = { on_stop, true },         [FRAME_GATE_RESULT] = { on_gate_result, false },
+	[FRAME_INIT] = { on_init, true },
+	[FRAME_DATA_IN] = { on_data, false },
+	[FRAME_WINDOW_IN] = { on_window, false },
+	[FRAME_SIGNAL] = { on_signal, false },
+	[FRAME_RESIZE] = { on_resize, false },
+	[FRAME_CANCEL] = { on_cancel, false },
+	[FRAME_STOP] = { on_stop, true },
+	[FRAME_GATE_RESULT] = { on_gate_result, false },
+	[FRAME_FORWARD_DATA_IN] = { on_forward_data, false },
+	[FRAME_FORWARD_END_IN] = { on_forward_end, false },
+	[FRAME_FORWARD_WINDOW_IN] = { on_forward_window, false },
+	[FRAME_FORWARD_CLOSE_IN] = { on_forward_close, false },
 };
 
 int agent_handle(struct agent *agent, int index, const struct term *frame, size_t size)

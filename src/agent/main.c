@@ -24,6 +24,7 @@
 #include "agent/alone.h"
 #include "agent/commands.h"
 #include "agent/exec.h"
+#include "agent/forwards.h"
 #include "agent/gate_client.h"
 #include "agent/gates.h"
 #include "agent/job.h"
@@ -88,6 +89,10 @@ static int dispatch(struct agent *agent, const struct epoll_event *event)
 		gates_knock(agent);
 	else if (kind == SOURCE_GATE)
 		gates_ready(agent, (unsigned)slot, event->events);
+	else if (kind == SOURCE_FORWARD_DOOR)
+		forwards_knock(agent, (unsigned)slot);
+	else if (kind == SOURCE_FORWARD)
+		forwards_ready(agent, (unsigned)slot, event->events);
 	else if (slot < AGENT_CALLS && agent->execs[slot])
 		exec_ready(agent, agent->execs[slot], kind);
 	return 0;
@@ -133,6 +138,7 @@ static int loop(struct agent *agent)
 	search_done(agent);
 	commands_done(agent);
 	gates_done(agent);
+	forwards_done(agent);
 	return r;
 }
 

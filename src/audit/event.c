@@ -40,6 +40,14 @@ static const struct {
 				"`args`, `call_id`, `is_error`, `reason`, `duration_ms`; "
 				"`others`: refused calls before it that are not on record.",
 				false },
+	[EVENT_FORWARDED] = { "Forwarded",
+			      "A connection from inside to an endpoint of the host's is over: "
+			      "`forward` as it was named, `reason` (closed: both ends said all; "
+			      "reset; refused: nobody was reached; ended: with the sandbox), "
+			      "`sent_bytes`, `received_bytes`, `duration_ms`; `others`: such "
+			      "before "
+			      "it that are not on record by themselves.",
+			      false },
 	[EVENT_APPROVED] = { "Approved",
 			     "A person said yes to this start, and the yes is used up: `id`, "
 			     "`digest` of the terms, `asked` and `answered` (uid, time, how).",

@@ -372,6 +372,7 @@ void approve_print(const struct approval *approval)
 		tell_bytes("image", json_object_get(terms, "image"));
 	tell("network", text_of(terms, "network"));
 	tell_list("reaches", json_object_get(terms, "allow"), false);
+	tell_list("forwards", json_object_get(terms, "forwards"), true);
 	print_limits(terms);
 	print_variables(terms);
 	print_input(terms);

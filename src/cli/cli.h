@@ -69,6 +69,7 @@ struct cli_options {
 	struct cli_list limits; /* "KEY=VALUE", each key once; --timeout is "command=…" */
 	struct cli_list env;
 	struct cli_list tags;
+	struct cli_list forwards; /* "unix:PATH:AT" … */
 	const char *stdin_file;
 	const char *tty; /* "auto" "always" "never" */
 	const char *result;

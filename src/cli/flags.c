@@ -395,6 +395,7 @@ void cli_done(struct cli *cli)
 	free(options->tags.items);
 	free(options->enforces.items);
 	free(options->gates.items);
+	free(options->forwards.items);
 	free(options->observes.items);
 	free(cli->args);
 }

@@ -170,11 +170,13 @@ static int read_past(const struct job_place *place, struct past *ret_past, struc
 	return past_read(dir_fd, -1, ret_past, err);
 }
 
-/* Another worker, where words say so. */
+/* Another worker, or other forwards, where flags and words say so. */
 static json_t *config_now(const struct cli *cli, const struct past *past)
 {
 	json_t *config = json_deep_copy(past->config), *worker;
 
+	if (cli->options.forwards.count > 0)
+		json_object_set_new(config, "forwards", job_forwards(&cli->options.forwards));
 	if (cli->arg_count < 2)
 		return config;
 	worker = json_array();

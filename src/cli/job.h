@@ -51,6 +51,9 @@ int job_decide(struct cli *cli, const char *id, json_t *config, struct job_decis
 	       struct csn_error *err);
 void job_decision_done(struct job_decision *decision);
 
+/* The forwards of flags for a configuration: a new array. */
+json_t *job_forwards(const struct cli_list *list);
+
 /* The configuration of a new job from the flags and the manifest; an object. */
 int job_config(struct cli *cli, json_t **ret_config, struct csn_error *err);
 

@@ -63,6 +63,10 @@ const struct cli_flag cli_job_start_flags[] = {
 	{ "memory", 0, "SIZE", "memory of the whole tree, as 512MiB, 2GiB", CLI_LIMIT, TO(limits),
 	  "memory" },
 	{ "cpus", 0, "N", "processors", CLI_LIMIT, TO(limits), "cpus" },
+	{ "forward", 0, "FROM:AT",
+	  "let code at AT inside, a socket's path in scratch or a port, reach unix:PATH or "
+	  "tcp:127.0.0.1:PORT of the host; may be repeated",
+	  CLI_LIST, TO(forwards) },
 	{ "env", 'e', "NAME[=VALUE]", "pass or set a variable; may be repeated", CLI_LIST, TO(env),
 	  .offer = OFFER_VARIABLE },
 	{ NULL },
@@ -73,6 +77,10 @@ const struct cli_flag cli_job_resume_flags[] = {
 	ADDITIONS,
 	{ "grace", 0, "TIME", "from TERM to KILL when a ceiling is reached; default 30s", CLI_TEXT,
 	  TO(job.grace) },
+	{ "forward", 0, "FROM:AT",
+	  "let code at AT inside, a socket's path in scratch or a port, reach unix:PATH or "
+	  "tcp:127.0.0.1:PORT of the host; may be repeated",
+	  CLI_LIST, TO(forwards) },
 	{ "env", 'e', "NAME[=VALUE]",
 	  "pass or set a variable; values are not kept from launch to launch", CLI_LIST, TO(env),
 	  .offer = OFFER_VARIABLE },

@@ -13,6 +13,7 @@
 #include "backend/backend.h"
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "cli/job.h"
 #include "cli/walls.h"
@@ -117,6 +118,28 @@ static json_t *absolute(const char *path)
 	return text;
 }
 
+/* As they were typed, but for a relative path: the next launch may stand elsewhere. What they mean
+ * is policy's to say. */
+json_t *job_forwards(const struct cli_list *list)
+{
+	json_t *array = json_array();
+	char cwd[PATH_MAX], path[PATH_MAX];
+
+	for (size_t i = 0; i < list->count; i++) {
+		const char *text = list->items[i];
+		struct plan_forward forward;
+
+		if (plan_forward_read(text, &forward) == 0 && forward.host[0] &&
+		    forward.host[0] != '/' && getcwd(cwd, sizeof cwd) &&
+		    path_join(cwd, forward.host, path, sizeof path) == 0)
+			json_array_append_new(array,
+					      json_sprintf("unix:%s%s", path, strrchr(text, ':')));
+		else
+			json_array_append_new(array, json_string(text));
+	}
+	return array;
+}
+
 int job_config(struct cli *cli, json_t **ret_config, struct csn_error *err)
 {
 	const struct cli_options *options = &cli->options;
@@ -136,10 +159,11 @@ int job_config(struct cli *cli, json_t **ret_config, struct csn_error *err)
 			     strerror(errno));
 	if (r == 0) {
 		*ret_config = json_pack(
-			"{s:O, s:s, s:o, s:s*, s:s*, s:o*, s:o, s:o}", "worker", worker, "data",
-			data, "execution", execution_json(&execution), "backend", options->backend,
-			"tier", options->tier, "policy", absolute(options->policy), "limits",
-			texts(&options->limits), "env", names_of(&options->env));
+			"{s:O, s:s, s:o, s:s*, s:s*, s:o*, s:o, s:o, s:o}", "worker", worker,
+			"data", data, "execution", execution_json(&execution), "backend",
+			options->backend, "tier", options->tier, "policy",
+			absolute(options->policy), "limits", texts(&options->limits), "env",
+			names_of(&options->env), "forwards", job_forwards(&options->forwards));
 		r = *ret_config ? 0 : csn_fail(err, -EINVAL, "job", "a text is not UTF-8");
 	}
 	json_decref(worker);
@@ -262,6 +286,9 @@ static int add_grants(struct cli *cli, const json_t *config, bool has_view, stru
 		r = cli_list_add(&cli->options.mounts, mount); /* kept as long as the options */
 	if (r == 0)
 		r = add_env(&cli->options, json_object_get(config, "env"));
+	cli->options.forwards.count = 0; /* the record has those that were typed */
+	if (r == 0)
+		r = add_list(&cli->options.forwards, json_object_get(config, "forwards"));
 	if (r == 0 && cli->options.limits.count == 0)
 		r = add_list(&cli->options.limits, json_object_get(config, "limits"));
 	return r < 0 ? csn_fail(err, r, "job", "out of memory") : 0;
@@ -280,8 +307,40 @@ static int set_image(struct plan *plan, const struct execution *execution, struc
 	return plan->image ? 0 : csn_fail(err, -ENOMEM, "job", "out of memory");
 }
 
-/* Exactly two grants, whatever a policy file lends to others. */
-static int narrow(struct plan *plan, const char *folder, bool has_view, struct csn_error *err)
+/* Is it the one whose place the job typed so? A place inside belongs to one forward alone. */
+static bool is_at(const char *own, const char *typed)
+{
+	const char *at = typed ? strrchr(typed, ':') : NULL;
+	char path[PATH_MAX];
+
+	if (!at)
+		return false;
+	at++;
+	if (*at == '/' && path_normalize(at, path, sizeof path) == 0)
+		at = path;
+	return str_is(strrchr(own, ':') + 1, at);
+}
+
+/* Those that the job asked for. */
+static void keep_forwards(struct plan *plan, const json_t *config)
+{
+	size_t kept = 0, i;
+	const json_t *text;
+
+	for (const char **own = plan->forwards; *own; own++) {
+		bool is_asked = false;
+
+		json_array_foreach(json_object_get(config, "forwards"), i, text)
+			is_asked |= is_at(*own, json_string_value(text));
+		if (is_asked)
+			plan->forwards[kept++] = *own;
+	}
+	plan->forwards[kept] = NULL;
+}
+
+/* Exactly two grants and its forwards, whatever a policy file lends to others. */
+static int narrow(struct plan *plan, const char *folder, bool has_view, const json_t *config,
+		  struct csn_error *err)
 {
 	static const char *ours[] = { "logs", "state.json", "manifest.json", "result.json", NULL };
 	static const char *nothing[] = { NULL };
@@ -301,6 +360,7 @@ static int narrow(struct plan *plan, const char *folder, bool has_view, struct c
 						   .hide = nothing,
 						   .protect = ours };
 	plan->toolchains_auto = false;
+	keep_forwards(plan, config);
 	plan->limits.command_ms = plan->limits.budget_ms = PLAN_UNLIMITED;
 	plan_require(plan);
 	return 0;
@@ -435,7 +495,7 @@ static int decide(struct cli *cli, const char *id, json_t *config, struct job_de
 		r = set_image(&decision->plan, &execution, err);
 	snprintf(folder, sizeof folder, "%s/%s", decision->policy.project.run_root, id);
 	if (r == 0)
-		r = narrow(&decision->plan, folder, has_view, err);
+		r = narrow(&decision->plan, folder, has_view, config, err);
 	if (r == 0)
 		r = choose_mode(decision, &execution, err);
 	if (r == 0)

@@ -169,6 +169,7 @@ int cli_decide(const struct cli_options *options, const struct cli_policy *polic
 		.allow = options->allow.items,
 		.limits = options->limits.items,
 		.env = options->env.items,
+		.forwards = options->forwards.items,
 		.tags = options->tags.items,
 		.lends_itself = options->job.is_job,
 		.gates = options->gates.items,

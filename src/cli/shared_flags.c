@@ -38,6 +38,10 @@ static const struct cli_flag sandbox_flags[] = {
 	{ "allow", 0, "HOST[:PORT]",
 	  "a destination for --network allow, not available yet; may be repeated", CLI_LIST,
 	  TO(allow) },
+	{ "forward", 0, "FROM:AT",
+	  "let code at AT inside, a socket's path in scratch or a port, reach unix:PATH or "
+	  "tcp:127.0.0.1:PORT of the host; may be repeated",
+	  CLI_LIST, TO(forwards) },
 	{ "limit", 'l', "KEY=VALUE",
 	  "a limit as in the policy's limits, or scratch=SIZE; may be repeated", CLI_LIMIT,
 	  TO(limits), .offer = OFFER_LIMIT },

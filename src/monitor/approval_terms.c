@@ -667,6 +667,7 @@ static void add_parts(struct maker *maker)
 		{ "mount_roots", list_json((const char *const *)plan->mount_roots) },
 		{ "network", json_string(plan_network_name(plan->network)) },
 		{ "allow", list_json((const char *const *)plan->allow) },
+		{ "forwards", list_json((const char *const *)plan->forwards) },
 		{ "limits", limits_json(&plan->limits) },
 		{ "image", bytes_or_null(plan->image) },
 		{ "env", env_json(maker) },
@@ -687,11 +688,12 @@ static void add_parts(struct maker *maker)
 static bool is_whole(const json_t *terms)
 {
 	static const char *const keys[] = {
-		"schema",     "kind",          "command",   "cwd",    "host_cwd",    "uid",
-		"tier",       "backend",       "workspace", "mounts", "mount_roots", "network",
-		"allow",      "limits",        "image",     "env",    "env_any",     "wall_program",
-		"policy",     "policy_sha256", "tags",      "stdin",  "forked",      "plan",
-		"toolchains", "files",         "gates"
+		"schema",      "kind",    "command",      "cwd",       "host_cwd",
+		"uid",         "tier",    "backend",      "workspace", "mounts",
+		"mount_roots", "network", "allow",        "limits",    "image",
+		"env",         "env_any", "wall_program", "policy",    "policy_sha256",
+		"tags",        "stdin",   "forked",       "plan",      "toolchains",
+		"files",       "gates",   "forwards"
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)

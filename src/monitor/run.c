@@ -426,6 +426,8 @@ static int prepare(struct run *run)
 		r = make_traces(run);
 	if (r >= 0)
 		r = run_open_gates(run);
+	if (r >= 0)
+		r = run_open_forwards(run);
 	run->limits.is_elsewhere = run_is_apart(run);
 	mark(run, PHASE_PREPARED);
 	return r;
@@ -520,11 +522,13 @@ static int start_wall(struct run *run, bool waits)
 		cleaner_watch(&run->cleaner, run->wall.pidfd, !run->backend->is_contained);
 	run->channel.fd = run->wall.stream;
 	mark(run, PHASE_CLONED);
-	return r < 0 ? r : run_check_gates(run);
+	r = r < 0 ? r : run_check_gates(run);
+	return r < 0 ? r : run_check_forwards(run);
 }
 
 static void finish(struct run *run)
 {
+	forwards_stop(run->forwards);
 	run_over(run);
 	run_write_state(run);
 	run_log_end(run);
@@ -579,6 +583,8 @@ static void release(struct run *run)
 {
 	gates_free(run->gates);
 	run->gates = NULL;
+	forwards_free(run->forwards);
+	run->forwards = NULL;
 	channel_done(&run->channel);
 	sink_done(&run->out);
 	sink_done(&run->err);

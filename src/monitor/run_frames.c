@@ -65,8 +65,9 @@ static const struct {
 	const char *profile;
 	const char *reads; /* the same with every open watched */
 	const char *alone; /* without a listener: what would be shown to us is decided there */
-} variants[] = { { "command", "command-reads", "command-alone" },
-		 { "landlock", "landlock-reads", "landlock-alone" } };
+	const char *net;   /* the same where commands have to connect to a port */
+} variants[] = { { "command", "command-reads", "command-alone", "command-alone-net" },
+		 { "landlock", "landlock-reads", "landlock-alone", "landlock-alone" } };
 
 const char *run_profile(const struct run *run)
 {
@@ -77,6 +78,8 @@ const char *run_profile(const struct run *run)
 	for (size_t i = 0; i < ARRAY_SIZE(variants); i++) {
 		if (!str_is(variants[i].profile, profile))
 			continue;
+		if (run->wall.listeners < 0 && plan_forwards_ports(run->plan))
+			return variants[i].net;
 		if (run->wall.listeners < 0)
 			return variants[i].alone;
 		return run->plan->observe_reads ? variants[i].reads : profile;
@@ -112,7 +115,9 @@ int run_send_init(struct run *run)
 
 	emit_tuple(&emit, 2);
 	emit_atom(&emit, "init");
-	emit_map(&emit, 3u + is_ahead + (run->gates ? 2 : 0));
+	emit_map(&emit, 3u + is_ahead + (run->gates ? 2 : 0) + (run->forwards != NULL));
+	if (run->forwards)
+		run_emit_forwards(&emit, run);
 	if (run->gates)
 		run_emit_gates(&emit, run);
 	if (is_ahead)
@@ -277,6 +282,8 @@ static int on_ready(struct run *run, const struct term *items, struct csn_error 
 {
 	int r = run_check_ready(run, &items[1], err);
 
+	if (r >= 0)
+		r = run_check_listening(run, &items[1], err);
 	if (r < 0)
 		return r;
 	if (run->is_ready)
@@ -433,6 +440,13 @@ static int on_gate_call(struct run *run, const struct term *items, struct csn_er
 	return gates_call(run->gates, items, err);
 }
 
+static int on_forward(struct run *run, int index, const struct term *items, struct csn_error *err)
+{
+	if (!run->forwards || !run->is_ready)
+		return out_of_turn(err, "a forwarded connection");
+	return forwards_frame(run->forwards, index, items, err);
+}
+
 typedef int (*frame_handler)(struct run *run, const struct term *items, struct csn_error *err);
 
 static const frame_handler handlers[] = {
@@ -443,6 +457,8 @@ static const frame_handler handlers[] = {
 
 int run_handle_frame(void *data, int index, const struct term *items, struct csn_error *err)
 {
+	if (forwards_are_meant(index))
+		return on_forward(data, index, items, err);
 	if (index < 0 || (size_t)index >= sizeof handlers / sizeof *handlers || !handlers[index])
 		return out_of_turn(err, "a message of ours");
 	return handlers[index](data, items, err);

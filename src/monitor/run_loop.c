@@ -24,7 +24,7 @@ enum slot {
 	SLOT_ERR,
 	SLOT_IN,
 	SLOT_COUNT,
-	SLOT_ALL = SLOT_COUNT + GATES_CALLS
+	SLOT_ALL = SLOT_COUNT + GATES_CALLS + FORWARDS_LINKS
 };
 
 static void on_notify(struct run *run, short events)
@@ -45,7 +45,8 @@ static void on_notify(struct run *run, short events)
 
 static void on_listeners(struct run *run, short events)
 {
-	if (events & POLLIN)
+	/* Of an agent that was given up nothing is taken: what that fails by is not why. */
+	if (events & POLLIN && !run->channel.is_broken)
 		run_take_listener(run);
 	else
 		run->wall.listeners = fd_close(run->wall.listeners);
@@ -136,8 +137,8 @@ static void (*const handlers[SLOT_COUNT])(struct run *run, short events) = {
 	[SLOT_IN] = on_in,
 };
 
-/* How many there are. */
-static size_t fill(const struct run *run, struct pollfd *fds)
+/* How many there are of our own. */
+static void fill(const struct run *run, struct pollfd *fds)
 {
 	bool reads = run->is_input_open && run->input_window > 0 && run->is_ready;
 	bool has_stream = !run->channel.is_ended && !run->channel.is_broken;
@@ -156,7 +157,6 @@ static size_t fill(const struct run *run, struct pollfd *fds)
 	fds[SLOT_OUT] = (struct pollfd){ sink_wants_out(&run->out) ? run->out.fd : -1, POLLOUT, 0 };
 	fds[SLOT_ERR] = (struct pollfd){ sink_wants_out(&run->err) ? run->err.fd : -1, POLLOUT, 0 };
 	fds[SLOT_IN].fd = reads ? run->setup->stdin_fd : -1;
-	return SLOT_COUNT + gates_watch(run->gates, fds + SLOT_COUNT);
 }
 
 /* Over when the command is, or when nobody is left to tell; what came is written first. */
@@ -171,24 +171,39 @@ static bool is_over(struct run *run)
 	return !sink_wants_out(&run->out) && !sink_wants_out(&run->err);
 }
 
+static int sooner(int wait_ms, uint64_t at_ms, uint64_t now_ms)
+{
+	uint64_t left_ms = at_ms <= now_ms ? 0 : at_ms - now_ms;
+
+	return wait_ms >= 0 && (uint64_t)wait_ms <= left_ms ? wait_ms
+	       : left_ms > 60000                            ? wait_ms
+							    : (int)left_ms;
+}
+
 void run_loop(struct run *run)
 {
 	struct pollfd fds[SLOT_ALL];
 
 	while (!is_over(run)) {
-		size_t count;
+		uint64_t next_ms, now_ms = clock_now_ms();
+		size_t gates, count;
 		int wait_ms;
 
+		next_ms = forwards_clock(run->forwards, now_ms);
 		channel_flush(&run->channel);
-		wait_ms = run_clocks(run, clock_now_ms());
-		count = fill(run, fds);
+		wait_ms = sooner(run_clocks(run, now_ms), next_ms, now_ms);
+		fill(run, fds);
+		gates = SLOT_COUNT + gates_watch(run->gates, fds + SLOT_COUNT);
+		count = gates + forwards_watch(run->forwards, fds + gates);
 		if (poll(fds, count, wait_ms) < 0)
 			continue;
 		for (int i = 0; i < SLOT_COUNT; i++)
 			if (fds[i].fd >= 0 && fds[i].revents)
 				handlers[i](run, fds[i].revents);
 		for (size_t i = SLOT_COUNT; i < count; i++)
-			if (fds[i].revents)
+			if (fds[i].revents && i < gates)
 				gates_ready(run->gates, fds[i].fd);
+			else if (fds[i].revents)
+				forwards_ready(run->forwards, &fds[i]);
 	}
 }

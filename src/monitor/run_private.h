@@ -24,6 +24,7 @@
 #include "monitor/channel.h"
 #include "monitor/cleaner.h"
 #include "monitor/ending.h"
+#include "monitor/forwards.h"
 #include "monitor/gates.h"
 #include "monitor/limits.h"
 #include "monitor/notify.h"
@@ -67,6 +68,7 @@ struct run {
 	struct record ahead;       /* made with the wall, becomes `record` */
 	struct gates *gates;       /* what code may ask the host for; NULL: nothing */
 	const char *gates_at;      /* where they are inside */
+	struct forwards *forwards; /* endpoints of the host's; NULL: none */
 	struct redactor *redactor; /* known secrets; patterns are always looked for */
 	int signal_fd;
 	struct cleaner_work work;
@@ -168,6 +170,20 @@ void run_emit_gates(struct emit *emit, const struct run *run);
 
 /* The agent is ready: has it the gates that it was asked for? 0, or -ENOTSUP with a sentence. */
 int run_check_ready(const struct run *run, const struct term *map, struct csn_error *err);
+
+/* ---- run_forwards.c ---- */
+
+/* The endpoints that the plan names: are they there, and can commands of this wall reach them? 0,
+ * or a negative errno with a sentence in run->error. */
+int run_open_forwards(struct run *run);
+/* The second part, when the wall stands: may its commands connect? */
+int run_check_forwards(struct run *run);
+
+/* A pair of {init, …}: "forwards". */
+void run_emit_forwards(struct emit *emit, const struct run *run);
+
+/* The agent is ready: does it listen on all? 0, or -ENOTSUP with a sentence. */
+int run_check_listening(const struct run *run, const struct term *map, struct csn_error *err);
 
 /* ---- run_end.c ---- */
 

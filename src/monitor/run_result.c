@@ -213,6 +213,7 @@ json_t *run_result(struct run *run)
 	run_gaps(run, result);
 	json_object_set_new(result, "toolchains", texts(run->toolchains));
 	json_object_set_new(result, "network", json_string(plan_network_name(plan->network)));
+	json_object_set_new(result, "forwards", forwards_json(run->forwards));
 	json_object_set_new(result, "policy", policy_json(plan));
 	json_object_set_new(result, "approval",
 			    run->setup->approval ? approval_json(run->setup->approval)
@@ -249,10 +250,12 @@ static json_t *terms_json(const struct run *run)
 {
 	const struct plan *plan = run->plan;
 
-	return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:o}", "tier", plan_tier_name(plan->tier),
-			 "runtime", run->backend ? run->backend->runtime : "none", "image",
+	return json_pack("{s:s, s:s, s:o, s:o, s:s, s:o, s:s, s:o}", "tier",
+			 plan_tier_name(plan->tier), "runtime",
+			 run->backend ? run->backend->runtime : "none", "image",
 			 text_or_null(plan->image), "mounts", mounts_json(plan), "network",
-			 plan_network_name(plan->network), "permission_mode",
+			 plan_network_name(plan->network), "forwards",
+			 texts((const char *const *)plan->forwards), "permission_mode",
 			 run->setup->owner      ? run->setup->owner->permission_mode
 			 : plan->needs_approval ? "approval"
 						: "none",
@@ -325,6 +328,6 @@ void run_log_end(struct run *run)
 			  json_pack("{s:o, s:o}", "termination", termination_json(run), "usage",
 				    usage_json(run)));
 	log_terms(run, EVENT_RUN_EXITED,
-		  json_pack("{s:o, s:i}", "termination", termination_json(run), "status",
-			    run_status(run)));
+		  json_pack("{s:o, s:i, s:o}", "termination", termination_json(run), "status",
+			    run_status(run), "forwarded", forwards_json(run->forwards)));
 }

@@ -187,6 +187,8 @@ static int look_at_clocks(struct stay *stay)
 	next = other < next ? other : next;
 	other = gates_clock(stay->run.gates, now_ms);
 	next = other < next ? other : next;
+	other = forwards_clock(stay->run.forwards, now_ms);
+	next = other < next ? other : next;
 	if (next == CLOCK_NEVER)
 		return -1;
 	return next <= now_ms ? 0 : next - now_ms > 60000 ? 60000 : (int)(next - now_ms);
@@ -327,10 +329,10 @@ struct stay *stay_prepare(const struct stay_setup *setup, struct csn_error *err)
 			 "or rw, or start such sandboxes without a pool");
 		return NULL;
 	}
-	if (setup->run.plan->gate_count > 0) {
+	if (setup->run.plan->gate_count > 0 || setup->run.plan->forwards[0]) {
 		csn_fail(err, -ENOTSUP, "pool",
-			 "a prepared sandbox has no gates, and the policy names some: start such "
-			 "sandboxes without a pool");
+			 "a prepared sandbox has no gates and forwards, and the policy names some: "
+			 "start such sandboxes without a pool");
 		return NULL;
 	}
 	stay = stay_new(setup);
@@ -378,6 +380,7 @@ const char *stay_differs(const struct stay *stay, const struct stay_setup *setup
 		{ "limits_mode", a->limits_mode == b->limits_mode },
 		{ "scratch space", str_is(a->scratch_at, b->scratch_at) },
 		{ "gates", b->gate_count == 0 },
+		{ "forwards", !b->forwards[0] },
 		{ "image", !a->image && !b->image },
 		{ "mount_roots", plan_lends_late(a) == plan_lends_late(b) },
 		{ "place of the workspace or a mount", stay->run.backend->has_places(a, b) },

@@ -555,9 +555,13 @@ int stay_handle_frame(void *data, int index, const struct term *items, struct cs
 {
 	struct stay *stay = data;
 
-	if (index < 0 || (size_t)index >= ARRAY_SIZE(handlers) || !handlers[index])
+	bool is_forward = stay->run.forwards && forwards_are_meant(index);
+
+	if (!is_forward && (index < 0 || (size_t)index >= ARRAY_SIZE(handlers) || !handlers[index]))
 		return out_of_turn(err, "a message of ours");
 	if (!stay->is_up && index != FRAME_READY)
 		return out_of_turn(err, "a message before it was ready");
+	if (is_forward)
+		return forwards_frame(stay->run.forwards, index, items, err);
 	return handlers[index](stay, items, err);
 }

@@ -13,7 +13,8 @@
 
 enum {
 	FIXED = 6,
-	FDS_MAX = FIXED + 3 * STAY_CALLS + 2 * STAY_DETACHED + STAY_CLIENTS + 1 + GATES_CALLS
+	FDS_MAX = FIXED + 3 * STAY_CALLS + 2 * STAY_DETACHED + STAY_CLIENTS + 1 + GATES_CALLS +
+		  FORWARDS_LINKS
 };
 
 /* Of what came before in the same turn a later one may be the victim: each looks whether `fd` is
@@ -196,6 +197,21 @@ static void add_gates(struct watch *watch, const struct stay *stay)
 		add(watch, fds[i], on_gate, i);
 }
 
+static void on_forward(struct stay *stay, size_t i, const struct pollfd *fd)
+{
+	(void)i;
+	forwards_ready(stay->run.forwards, fd);
+}
+
+static void add_forwards(struct watch *watch, const struct stay *stay)
+{
+	struct pollfd fds[FORWARDS_LINKS];
+	size_t count = forwards_watch(stay->run.forwards, fds);
+
+	for (size_t i = 0; i < count; i++)
+		add(watch, fds[i], on_forward, i);
+}
+
 static void fill(struct watch *watch, const struct stay *stay)
 {
 	watch->count = 0;
@@ -208,6 +224,7 @@ static void fill(struct watch *watch, const struct stay *stay)
 		if (stay->calls[i].work)
 			add_channel(watch, &stay->calls[i].work->channel, on_worker, i);
 	add_gates(watch, stay);
+	add_forwards(watch, stay);
 	for (size_t i = 0; i < stay->clients_end; i++)
 		add_channel(watch, &stay->clients[i].channel, on_client, i);
 }

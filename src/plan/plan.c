@@ -94,6 +94,7 @@ static bool fill_lists(struct plan *plan)
 		{ &plan->allow, no_names },
 		{ &plan->env_pass, default_pass },
 		{ &plan->env_set, no_names },
+		{ &plan->forwards, no_names },
 		{ &plan->command_argv, no_names },
 		{ &plan->command_enforces, no_names },
 		{ &plan->command_observes, no_names },

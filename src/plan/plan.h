@@ -98,6 +98,20 @@ struct plan_gate {
 
 enum { PLAN_GATE_RATE = 600, PLAN_GATE_MS = 30000, PLAN_GATES = 64 };
 
+enum {
+	PLAN_FORWARDS = 16,
+	PLAN_FORWARD_HOST = 4096, /* with its NUL */
+	PLAN_FORWARD_AT = 108,    /* a path of a socket, with its NUL: sun_path */
+};
+
+/* One endpoint of the host's that code inside may reach, and where it finds it. */
+struct plan_forward {
+	char host[PLAN_FORWARD_HOST]; /* a socket's path; "" for a port of 127.0.0.1 */
+	uint16_t host_port;
+	char at[PLAN_FORWARD_AT]; /* absolute, inside; "" for a port of the loopback there */
+	uint16_t at_port;
+};
+
 struct plan_workspace {
 	const char *host; /* absolute; NULL: no workspace */
 	const char *at;   /* absolute inside, "/workspace" unless the caller chose */
@@ -155,6 +169,7 @@ struct plan {
 	bool rootless_required;        /* `container.rootless: required` */
 	struct plan_gate *gates;
 	size_t gate_count;
+	const char **forwards;         /* NULL-terminated, as plan_forward_read() takes them */
 	struct plan_rule *strict_when; /* no call may match one; empty where the tier is strict */
 	size_t strict_count;
 	const char *policy_path; /* the file in force; NULL: built-in defaults */
@@ -226,6 +241,14 @@ const struct plan_gap *plan_gap_next(const struct plan *plan, size_t *at);
 const struct plan_gate *plan_gate_find(const struct plan *plan, const char *name);
 /* Does one give exactly what the other gives? */
 bool plan_gate_is_same(const struct plan_gate *a, const struct plan_gate *b);
+
+/* "unix:PATH:AT" or "tcp:127.0.0.1:PORT:AT" in its parts; AT begins at the last ':' and is an
+ * absolute path or a port. -EINVAL. Asks the machine nothing. */
+int plan_forward_read(const char *text, struct plan_forward *ret_forward);
+
+/* Does one of the forwards stand on a port of the loopback inside, so that commands have to connect
+ * to that? */
+bool plan_forwards_ports(const struct plan *plan);
 
 /* Is `text` in the NULL-terminated list? */
 bool plan_has(const char *const *list, const char *text);

@@ -256,6 +256,11 @@ static bool gates_within(const struct plan *child, const struct plan *parent)
 	return true;
 }
 
+static bool forwards_within(const struct plan *child, const struct plan *parent)
+{
+	return is_subset(child->forwards, parent->forwards);
+}
+
 static bool toolchains_within(const struct plan *child, const struct plan *parent)
 {
 	return child->toolchains_auto <= parent->toolchains_auto;
@@ -285,6 +290,7 @@ static const struct question {
 	{ "toolchains", toolchains_within },
 	{ "container.image", image_within },
 	{ "gates", gates_within },
+	{ "forwards", forwards_within },
 	{ "approval, observe, limits_mode or on_violation", demands_hold },
 };
 

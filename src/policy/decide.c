@@ -157,6 +157,10 @@ static int store_list(struct decision *d, enum key_id id, const struct policy_va
 			return code;
 		if (id == KEY_MOUNT_ROOTS)
 			text = path;
+		if (id == KEY_FORWARDS)
+			code = decide_forward(d, text, folder, where, &text);
+		if (code < 0)
+			return code;
 		/* Two spellings of one folder are one. */
 		if (!policy_keys[id].may_repeat && plan_has(list, text))
 			continue;
@@ -371,6 +375,8 @@ static int fill_plan(struct decision *d, enum plan_tier tier, const struct polic
 	code = decide_flags(d);
 	if (code == 0)
 		code = decide_places(d);
+	if (code == 0)
+		code = decide_forwards_fit(d);
 	if (code == 0)
 		code = decide_functions(d);
 	return code < 0 ? code : decide_gates_safe(d);

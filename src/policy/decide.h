@@ -71,7 +71,7 @@ enum { COMMAND_TEXT = 160, WAY_TEXT = 352, WAY_NAME = 121 };
 const char *decide_way(const struct decision *d, const bool wanted[KEY_COUNT],
 		       char ret_text[WAY_TEXT]);
 
-enum decide_want { WANT_FOLDER, WANT_MOUNTABLE, WANT_ROOT };
+enum decide_want { WANT_FOLDER, WANT_MOUNTABLE, WANT_ROOT, WANT_SOCKET };
 
 /*
  * Puts in `path` what it is on the host, links followed, if it is what we want: a folder, a folder
@@ -84,6 +84,22 @@ int decide_real(struct decision *d, enum decide_want want, const char *where,
 /* Puts the gates into the plan (gates.c). */
 int decide_gates(struct decision *d, const struct policy_value *value, const char *folder,
 		 const char *where);
+
+/*
+ * Puts in `ret_text` what `text`, a forward, names: its path real, its place normalized. -EPERM for
+ * what is never forwarded to, or what is not there (forwards.c).
+ */
+int decide_forward(struct decision *d, const char *text, const char *folder, const char *where,
+		   const char **ret_text);
+
+/* Adds those of the flags; check_flags() judges (forwards.c). */
+int decide_take_forwards(struct decision *d);
+
+/* Does each have a place of its own, and are they not too many? (forwards.c) */
+int decide_forwards_fit(struct decision *d);
+
+/* Why nobody inside is lent the socket at this real path; NULL if he may be (paths.c). */
+const char *decide_socket_flaw(const struct policy_facts *facts, const char *path);
 
 /* Adds the functions of who opens the sandbox: a file in force has to name them (gates.c). */
 int decide_functions(struct decision *d);

@@ -60,6 +60,7 @@ static int check_request(struct decision *d)
 		{ r->limits, "--limit" },
 		{ r->env, "--env" },
 		{ r->tags, "--tag" },
+		{ r->forwards, "--forward" },
 		{ (const char *const[]){ r->workspace, NULL }, "--workspace" },
 	};
 	int code = 0;
@@ -592,9 +593,9 @@ static int note_tier(struct decision *d)
 int decide_flags(struct decision *d)
 {
 	static int (*const steps[])(struct decision *) = {
-		check_request, note_tier,        raise_approval, take_texts,
-		take_allow,    settle_allow,     take_limits,    raise_budget,
-		take_env,      narrow_workspace, check_flags,    take_mounts,
+		check_request,        note_tier,   raise_approval, take_texts, take_allow,
+		settle_allow,         take_limits, raise_budget,   take_env,   narrow_workspace,
+		decide_take_forwards, check_flags, take_mounts,
 	};
 	int code = 0;
 

@@ -172,6 +172,11 @@ const struct key policy_keys[KEY_COUNT] = {
 	[KEY_GATES] = { "gates", "a list of NAME or {name: NAME, command: [PROGRAM, ...]}",
 			"What code may ask the host for, by name: [gates.md](gates.md).",
 			KIND_GATES, WIDER_GATES, AT(gates) },
+	[KEY_FORWARDS] = { "forwards", "unix:PATH:AT or tcp:127.0.0.1:PORT:AT, AT a path or a port",
+			   "Endpoints of the host that code reaches at AT: "
+			   "[forwards.md](forwards.md).",
+			   KIND_LIST, WIDER_ADDED, GRANT, AT(forwards),
+			   .is_valid = text_is_forward },
 };
 
 enum key_id key_find(const char *path)

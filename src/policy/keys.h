@@ -54,6 +54,7 @@ enum key_id {
 	KEY_COMMAND_OBSERVES,
 	KEY_OVERRIDES_PER_REQUEST,
 	KEY_GATES,
+	KEY_FORWARDS,
 	KEY_COUNT
 };
 
@@ -143,8 +144,9 @@ bool text_is_path(const char *text);
 bool text_is_inside(const char *text); /* absolute inside, nothing that the wall needs; or "host" */
 bool text_is_pattern(const char *text);
 bool text_is_relative(const char *text);
-bool text_is_name(const char *text); /* of an environment variable or a gate */
-bool text_is_host(const char *text); /* HOST[:PORT] */
+bool text_is_name(const char *text);    /* of an environment variable or a gate */
+bool text_is_host(const char *text);    /* HOST[:PORT] */
+bool text_is_forward(const char *text); /* FROM:AT, as plan_forward_read() takes it */
 bool text_is_image(const char *text);
 bool text_is_feature(const char *text);     /* that a wall of one's own may declare to enforce */
 bool text_is_observation(const char *text); /* an event that it may declare to observe */

@@ -56,6 +56,8 @@ static const char *real_flaw(struct decision *d, enum decide_want want, const ch
 		       "instead";
 	if (want == WANT_ROOT)
 		return NULL;
+	if (want == WANT_SOCKET)
+		return real->kind == POLICY_SPECIAL ? NULL : "is not a socket";
 	/* Whoever listens on a socket acts with his own rights, and a device is no file. */
 	if (real->kind == POLICY_SPECIAL)
 		return "is a socket, a device or a pipe; only folders and files are lent";
@@ -131,6 +133,15 @@ static const char *host_flaw(const struct policy_facts *facts, const char *host)
 		return "lies in the run root, among the records of other runs";
 	if (facts->place && path_is_beneath(host, facts->place))
 		return "lies among the sockets of sandboxes that stay";
+	return NULL;
+}
+
+const char *decide_socket_flaw(const struct policy_facts *facts, const char *path)
+{
+	if (is_service_socket(path))
+		return "is a socket of a privileged service: whoever speaks to it is root";
+	if (facts->place && path_is_beneath(path, facts->place))
+		return "is the socket of a sandbox that stays: whoever speaks to it is you";
 	return NULL;
 }
 

@@ -61,6 +61,7 @@ struct policy_request {
 		*limits; /* "KEY=VALUE", NULL-terminated; --timeout etc. are turned into these */
 	const char *const *env;   /* "NAME" or "NAME=VALUE" */
 	const char *const *gates; /* "NAME" or "NAME=SCHEMA": functions of who opens it; or NULL */
+	const char *const *forwards; /* "unix:PATH:AT" …, NULL-terminated, or NULL */
 	const char *const *tags;
 	const char *const *argv; /* for strict_when */
 	bool lends_itself; /* the caller sets the workspace after the decision: a job's folder */

@@ -71,5 +71,8 @@ const char *policy_template(void)
 	       "network\n"
 	       "# What the code may ask the host for, by name: {name: status, command: "
 	       "[/path/to/it]}\n"
-	       "#gates: []\n";
+	       "#gates: []\n"
+	       "# Endpoints of the host that the code reaches: "
+	       "\"unix:/run/model.sock:/tmp/model.sock\"\n"
+	       "#forwards: []\n";
 }

@@ -101,6 +101,14 @@ bool text_is_name(const char *text)
 	return n > 0 && n <= MAX_NAME && text[n] == 0 && strchr(letters, text[0]);
 }
 
+bool text_is_forward(const char *text)
+{
+	struct plan_forward forward;
+
+	return text_is_word(text) && plan_forward_read(text, &forward) == 0 &&
+	       (forward.at_port || (text_is_inside(forward.at) && !strchr(forward.at, '\n')));
+}
+
 bool text_is_host(const char *text)
 {
 	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -24,6 +24,8 @@ enum {
 	FRAME_STREAM = 2 * FRAME_WINDOW,
 	FRAME_GATE_CALL_BYTES = 64 << 10,    /* most bytes of a gate's arguments */
 	FRAME_GATE_RESULT_BYTES = 256 << 10, /* and of what it answers */
+	FRAME_FORWARD_LINKS = 32,            /* most forwarded connections at once */
+	FRAME_FORWARD_WINDOW = 128 << 10, /* bytes that a forwarded connection may send at first */
 	FRAME_DATA_HEAD = 48 /* most bytes of a `data` frame before those of its binary */
 };
 
@@ -72,6 +74,10 @@ enum frame_index {
 	FRAME_CANCEL,
 	FRAME_STOP,
 	FRAME_GATE_RESULT,
+	FRAME_FORWARD_DATA_IN,
+	FRAME_FORWARD_END_IN,
+	FRAME_FORWARD_WINDOW_IN,
+	FRAME_FORWARD_CLOSE_IN,
 	FRAME_READY,
 	FRAME_REPLY,
 	FRAME_FAILED,
@@ -79,6 +85,11 @@ enum frame_index {
 	FRAME_WINDOW_OUT,
 	FRAME_FACT,
 	FRAME_GATE_CALL,
+	FRAME_FORWARD_OPEN,
+	FRAME_FORWARD_DATA_OUT,
+	FRAME_FORWARD_END_OUT,
+	FRAME_FORWARD_WINDOW_OUT,
+	FRAME_FORWARD_CLOSE_OUT,
 	FRAME_BYE,
 	FRAME_OPEN,
 	FRAME_CLOSE,

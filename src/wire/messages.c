@@ -30,6 +30,8 @@ enum {
 	IMAGE_BYTES = 4 << 20,  /* of an evaluator */
 	EVAL_CODE_BYTES = 1 << 20,
 	EVAL_VALUE_BYTES = 3 << 20,
+	FORWARDS_BYTES = 2 << 10,
+	FORWARDS_MAX = 15, /* the last of 16 */
 };
 
 #define YEAR_MS 31536000000u
@@ -44,6 +46,10 @@ static const struct frame_key init_keys[] = {
 	{ "gates", 'L', false, GATES_BYTES, "what commands may ask for by `gate_call`" },
 	{ "gates_at", 'p', false, PATH_BYTES,
 	  "a folder to be made: `gates` in it is a socket, `bin` has a program for each" },
+	{ "forwards", 'L', false, FORWARDS_BYTES,
+	  "where the agent listens, for `forward_open`: a path of a socket that it makes, or a "
+	  "port "
+	  "of its own loopback" },
 	{ NULL },
 };
 
@@ -52,6 +58,8 @@ static const struct frame_key ready_keys[] = {
 	{ "verbs", 'A', true, 64, "what `call` may name" },
 	{ "enforces", 'A', true, 64, "what this agent enforces by itself" },
 	{ "gates", 'B', false, 0, "`gate_call` may come: `init` asked for it" },
+	{ "forwards", 'B', false, 0, "it listens on all that `init` asked for" },
+	{ "forward_error", 't', false, PATH_BYTES, "or why it does not" },
 	{ NULL },
 };
 
@@ -87,6 +95,22 @@ const struct frame_message frame_messages[] = {
 				"the answer to `gate_call`; a Ref that nobody waits for any more "
 				"is passed over",
 				.keys = gate_keys },
+	[FRAME_FORWARD_DATA_IN] = { "forward_data", "ib", "{forward_data, Ref, Bin}", FROM_MONITOR,
+				    PIECE_BYTES, "bytes from the host's endpoint",
+				    .max_binary = FRAME_PIECE },
+	[FRAME_FORWARD_END_IN] = { "forward_end", "i", "{forward_end, Ref}", FROM_MONITOR,
+				   SMALL_BYTES, "the endpoint sends no more; it may read yet" },
+	[FRAME_FORWARD_WINDOW_IN] = { "forward_window", "ii", "{forward_window, Ref, Bytes}",
+				      FROM_MONITOR, SMALL_BYTES,
+				      "the endpoint took so many bytes: as many more may be sent",
+				      .max_integer = FRAME_FORWARD_WINDOW },
+	[FRAME_FORWARD_CLOSE_IN] = { "forward_close", "ia", "{forward_close, Ref, Reason}",
+				     FROM_MONITOR, SMALL_BYTES,
+				     "the connection is over, said once of each: `closed` when "
+				     "both "
+				     "ends had said all, `reset`, or `refused` where nobody "
+				     "listens",
+				     .atoms = "closed reset refused" },
 	[FRAME_READY] = { "ready", "m", "{ready, Map}", FROM_AGENT, INIT_BYTES,
 			  "the answer to `init`", .keys = ready_keys },
 	[FRAME_REPLY] = { "reply", "im", "{reply, Ref, Map}", FROM_AGENT, CALL_BYTES,
@@ -113,6 +137,30 @@ const struct frame_message frame_messages[] = {
 			      "code asks for a gate by its name; Ref is the asker's own, Args the "
 			      "text of a JSON object",
 			      .max_binary = FRAME_GATE_CALL_BYTES },
+	[FRAME_FORWARD_OPEN] = { "forward_open", "ii", "{forward_open, Ref, N}", FROM_AGENT,
+				 SMALL_BYTES,
+				 "somebody connected to the N-th of `init`'s forwards, from 0. Ref "
+				 "grows from 1, and is never used again; 32 are open at most. "
+				 "Either side may then send "
+				 "131072 bytes, and more as `forward_window` says",
+				 .max_integer = FORWARDS_MAX },
+	[FRAME_FORWARD_DATA_OUT] = { "forward_data", "ib", "{forward_data, Ref, Bin}", FROM_AGENT,
+				     PIECE_BYTES, "bytes for the host's endpoint",
+				     .max_binary = FRAME_PIECE },
+	[FRAME_FORWARD_END_OUT] = { "forward_end", "i", "{forward_end, Ref}", FROM_AGENT,
+				    SMALL_BYTES, "who connected sends no more; he may read yet" },
+	[FRAME_FORWARD_WINDOW_OUT] = { "forward_window", "ii", "{forward_window, Ref, Bytes}",
+				       FROM_AGENT, SMALL_BYTES,
+				       "he took so many bytes: as many more may be sent",
+				       .max_integer = FRAME_FORWARD_WINDOW },
+	[FRAME_FORWARD_CLOSE_OUT] = { "forward_close", "ia", "{forward_close, Ref, Reason}",
+				      FROM_AGENT, SMALL_BYTES,
+				      "he left: `closed` when what he sent is still to be "
+				      "delivered, "
+				      "else `reset`. Until it is answered by the same the "
+				      "connection "
+				      "counts as one of 32",
+				      .atoms = "closed reset" },
 	[FRAME_BYE] = { "bye", "m", "{bye, Info}", FROM_AGENT, INIT_BYTES,
 			"the last message; Info is a map" },
 	[FRAME_OPEN] = { "open", "im", "{open, Ref, Map}", FROM_OPENER, CALL_BYTES,

@@ -175,6 +175,105 @@ static void gate_twice(void)
 		pause();
 }
 
+static void forward_ready(void)
+{
+	begin();
+	tuple(2);
+	atom("ready");
+	map(4);
+	atom("forwards");
+	atom("true");
+	atom("version");
+	integer(1);
+	atom("verbs");
+	byte(106);
+	atom("enforces");
+	byte(106);
+	send_term();
+}
+
+static void forward(const char *name, int ref, int value)
+{
+	begin();
+	tuple(value < 0 ? 2 : 3);
+	atom(name);
+	integer(ref);
+	if (value >= 0)
+		integer(value);
+	send_term();
+}
+
+static void forward_data(int ref, size_t length)
+{
+	begin();
+	tuple(3);
+	atom("forward_data");
+	integer(ref);
+	binary(length, 'x');
+	send_term();
+}
+
+static void wait_for_end(void)
+{
+	for (;;)
+		pause();
+}
+
+static void forward_number(void)
+{
+	forward_ready();
+	forward("forward_open", 1, 1);
+	wait_for_end();
+}
+
+static void forward_unopened(void)
+{
+	forward_ready();
+	forward_data(7, 10);
+	wait_for_end();
+}
+
+static void forward_twice(void)
+{
+	forward_ready();
+	forward("forward_open", 1, 0);
+	forward("forward_open", 1, 0);
+	wait_for_end();
+}
+
+static void forward_crowd(void)
+{
+	forward_ready();
+	for (int ref = 1; ref < 100; ref++)
+		forward("forward_open", ref, 0);
+	wait_for_end();
+}
+
+static void forward_overrun(void)
+{
+	forward_ready();
+	forward("forward_open", 1, 0);
+	for (;;)
+		forward_data(1, 65536);
+}
+
+static void forward_window(void)
+{
+	forward_ready();
+	forward("forward_open", 1, 0);
+	forward("forward_window", 1, 1);
+	wait_for_end();
+}
+
+static void forward_after_end(void)
+{
+	forward_ready();
+	forward("forward_open", 1, 0);
+	forward("forward_end", 1, -1);
+	forward_data(1, 1);
+	wait_for_end();
+}
+
 static void garbage(void)
 {
 	for (int i = 0; i < 4096; i++)

@@ -33,6 +33,7 @@ RESULT = {
     "violations": [VIOLATION], "enforced": [TEXT], "observed": [EVENTS], "not_observed": [EVENTS], "not_observed_why": dict, "no_effect": [{"key": TEXT, "why": TEXT}],
     "limits": dict, "mounts": [{"host": TEXT, "at": TEXT, "mode": {"ro", "rw", "cow"}, "workspace?": bool}], "hide?": [TEXT], "protect?": [TEXT], "hidden": [TEXT],
     "protect_not_enforced": [TEXT], "network": {"none", "loopback", "allow", "engine"},
+    "forwards": [{"forward": TEXT, "connections": COUNT, "failed": COUNT, "sent_bytes": COUNT, "received_bytes": COUNT}],
     "policy": dict, "toolchains": [TEXT], "approval": (dict, NULL), "container": (dict, NULL), "env_passed": [TEXT], "host": {"kernel": TEXT, "arch": TEXT, "landlock_abi": COUNT, "caisson": TEXT},
     "timings": {"prepared_us?": COUNT, "cloned_us?": COUNT, "ready_us?": COUNT, "exec_us?": COUNT, "end_us?": COUNT, "gone_us?": COUNT},
     "log_incomplete": bool, "error": ({"code": TEXT, "stage": TEXT, "text": TEXT}, NULL), "tags?": [TEXT], "stdout_sha256?": TEXT,

@@ -264,7 +264,9 @@ CHANGE(mine, p->backend = "command"; p->command_argv = ssh; p->command_enforces 
 CHANGE(mine_less, p->backend = "command"; p->command_argv = ssh)
 CHANGE(other_mine, p->backend = "command"; p->command_argv = sudo; p->command_enforces = pids)
 CHANGE(image, p->image = "debian")
+static const char *model[] = { "tcp:127.0.0.1:80:/tmp/m", NULL };
 CHANGE(gates, p->gates = echo; p->gate_count = 1)
+CHANGE(forwards, p->forwards = model)
 CHANGE(approval, p->needs_approval = true)
 CHANGE(kill_it, p->on_violation = REACT_KILL)
 CHANGE(hard, p->limits_mode = LIMITS_HARD)
@@ -329,6 +331,9 @@ static const struct change changes[] = {
 	{ NULL, image, image },
 	{ "gates", gates, set_nothing },
 	{ NULL, set_nothing, gates },
+	{ "forwards", forwards, set_nothing },
+	{ NULL, set_nothing, forwards },
+	{ NULL, forwards, forwards },
 	{ "approval", set_nothing, approval },
 	{ "on_violation", set_nothing, kill_it },
 	{ "limits_mode", set_nothing, hard },

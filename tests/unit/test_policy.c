@@ -29,7 +29,8 @@ static const char sample[] =
 	"command: {argv: [ssh, -o, A=1, -o, A=1, host], enforces: [fs-write, pids], "
 	"observes: [SyscallViolation]}\n"
 	"overrides: {per_request: false}\n"
-	"gates: []\n";
+	"gates: []\n"
+	"forwards: [\"tcp:127.0.0.1:8000:/tmp/model.sock\"]\n";
 
 static int parse(const char *text, size_t size, struct policy **ret_policy, struct csn_error *err)
 {

@@ -211,6 +211,7 @@ static const char *const loosening[] = {
 	"container: {image: evil}",
 	"overrides: {per_request: true}",
 	"gates: [read_file]",
+	"forwards: [\"tcp:127.0.0.1:8000:/tmp/m\"]",
 };
 
 static const char *const tightening[] = {

@@ -40,7 +40,8 @@ static const char wild[] =
 	"env: {pass: [A], set: {B: \"\", C: \"true\", D: \"x\\n\\\"\\\\\\u2028\\ty\", E: -1, F: "
 	"\"a: b\"},"
 	" git_identity: true}\ntoolchains: none\nobserve: [reads]\non_violation: kill\n"
-	"container: {image: \"debian:12\", rootless: required}\ngates: [echo, read_file]\n";
+	"container: {image: \"debian:12\", rootless: required}\ngates: [echo, read_file]\n"
+	"forwards: [\"unix:/run/a: b.sock:/tmp/m\", \"tcp:127.0.0.1:80:8080\"]\n";
 
 static void test_render_reads_back(void)
 {

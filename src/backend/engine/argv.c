@@ -82,7 +82,8 @@ static void add_walls(struct line *line, const struct engine_box *box)
 
 	add_words(line, all);
 	ADD(line, "--network=%s", is_lent ? lent : "none");
-	ADD(line, "--security-opt=seccomp=%s/seccomp%s.json", box->keep, is_lent ? "-net" : "");
+	ADD(line, "--security-opt=seccomp=%s/seccomp%s.json", box->keep,
+	    is_lent || plan_forwards_ports(box->plan) ? "-net" : "");
 	/* A label would have to be written on the caller's own files. */
 	if (box->facts->has_selinux)
 		add(line, "--security-opt=label=disable");

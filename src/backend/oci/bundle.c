@@ -296,11 +296,13 @@ static json_t *linux_of(const struct bundle *bundle)
 
 	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++)
 		spaces = and_item(spaces, json_pack("{s:s}", "type", namespaces[i]));
-	section = json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "namespaces", spaces, "uidMappings",
-		ids_of(bundle), "gidMappings", ids_of(bundle), "resources", resources_of(bundle),
-		"maskedPaths", texts(masked, ARRAY_SIZE(masked)), "readonlyPaths",
-		texts(read_only, ARRAY_SIZE(read_only)), "seccomp", seccomp_list("command-alone"));
+	section =
+		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "namespaces", spaces,
+			  "uidMappings", ids_of(bundle), "gidMappings", ids_of(bundle), "resources",
+			  resources_of(bundle), "maskedPaths", texts(masked, ARRAY_SIZE(masked)),
+			  "readonlyPaths", texts(read_only, ARRAY_SIZE(read_only)), "seccomp",
+			  seccomp_list(plan_forwards_ports(bundle->plan) ? "command-alone-net"
+									 : "command-alone"));
 	if (section && bundle->cgroup)
 		section = and_key(section, "cgroupsPath", json_string(bundle->cgroup));
 	return section;
