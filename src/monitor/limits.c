@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -461,6 +462,14 @@ bool limits_saw_oom(struct limits *limits)
 	if (usage.pids_refused != CGROUP_UNKNOWN && usage.pids_refused > limits->refused_seen)
 		limits->refused_seen = usage.pids_refused;
 	return limits->oom_seen > 0;
+}
+
+void limits_judge_kill(struct limits *limits)
+{
+	if (limits->oom_fd >= 0 && limits->oom_events == POLLIN)
+		limits->was_oom_told |= cgroup_oom_ack(limits->oom_fd);
+	if (limits->was_oom_told && limits->oom_seen == 0)
+		limits->oom_seen = 1;
 }
 
 enum limits_state limits_finish(struct limits *limits, uint64_t max_rss,

@@ -40,6 +40,7 @@ struct limits {
 	struct cgroup_usage usage; /* read at the end */
 	uint64_t oom_seen;         /* kills, and forks refused: of a group too that a */
 	uint64_t refused_seen;     /* runtime takes down with it */
+	bool was_oom_told;         /* memory ran out, said at once: such a group may be gone */
 };
 
 /* Looks for controllers, changes nothing. Where groups will be made; NULL: there will be none.
@@ -83,6 +84,10 @@ enum limits_state limits_tick(struct limits *limits, pid_t pid, uint64_t now_ms,
 /* Reads how many were killed for memory, and how many forks refused, while what counts them is
  * there. Was anybody killed? */
 bool limits_saw_oom(struct limits *limits);
+
+/* The command died of the OOM killer's signal, and what counts its victims may have been gone when
+ * it was read: takes the kernel's word that memory ran out (v1) for the count. */
+void limits_judge_kill(struct limits *limits);
 
 /* Reads final counters and adds facts about them. `max_rss` of reaped processes in bytes. */
 enum limits_state limits_finish(struct limits *limits, uint64_t max_rss,

@@ -297,6 +297,14 @@ static bool died_of_processes(const struct run *run)
 	return is_silent && violations_count(&run->violations, FACT_PROCESS_LIMIT) > 0;
 }
 
+/* In a group that a runtime made, and takes away as soon as its program ends. */
+static bool was_killed_elsewhere(const struct run *run)
+{
+	bool is_killed = run->signal == SIGKILL || run->exit_code == 128 + SIGKILL;
+
+	return run->backend->is_runtimes && is_killed;
+}
+
 /*
  * The account. A command that told its end is killed with its wall, and accounted for while the
  * kernel takes the wall down; one that did not is waited for first: what it used is known then.
@@ -314,6 +322,8 @@ void run_over(struct run *run)
 		run_destroy(run);
 	gates_free(run->gates); /* what is under way is on record as not done */
 	run->gates = NULL;
+	if (was_killed_elsewhere(run))
+		limits_judge_kill(&run->limits);
 	if (limits_finish(&run->limits, run->max_rss, &run->violations) == LIMITS_MEMORY &&
 	    (run->ending == END_NONE || run->ending == END_LOST))
 		run->ending = END_MEMORY;

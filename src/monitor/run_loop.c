@@ -84,7 +84,7 @@ static void on_wall(struct run *run, short events)
 static void on_oom(struct run *run, short events)
 {
 	(void)events;
-	cgroup_oom_ack(run->limits.oom_fd);
+	run->limits.was_oom_told |= cgroup_oom_ack(run->limits.oom_fd);
 	if (limits_saw_oom(&run->limits))
 		run_end(run, END_MEMORY, false);
 }

@@ -145,7 +145,9 @@ int cgroup_attach(const struct cgroup *cg, enum cgroup_side side, pid_t pid);
  * cgroup_oom_ack() and then cgroup_read() tell how many died. -ENOTSUP without the controller.
  */
 int cgroup_oom_fd(const struct cgroup *cg, int *ret_fd, short *ret_events);
-void cgroup_oom_ack(int fd);
+
+/* Makes it wait for the next time. Did it say anything (v1)? */
+bool cgroup_oom_ack(int fd);
 
 /*
  * The same for refused forks, acknowledged by the same call. v2 only: v1 counts them but wakes

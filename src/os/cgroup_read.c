@@ -173,12 +173,10 @@ int cgroup_pids_fd(const struct cgroup *cg, int *ret_fd, short *ret_events)
 	return open_events(dir_of(cg, CGROUP_PIDS), "pids.events", ret_fd, ret_events);
 }
 
-void cgroup_oom_ack(int fd)
+bool cgroup_oom_ack(int fd)
 {
 	char text[CGROUP_TEXT];
-	ssize_t n;
 
 	lseek(fd, 0, SEEK_SET); /* an eventfd refuses, and needs none */
-	n = read(fd, text, sizeof text);
-	(void)n;
+	return read(fd, text, sizeof text) > 0;
 }

@@ -73,7 +73,7 @@ def test_a_refusal_with_a_policy_names_that_file(cli, project):
     assert f"let {policy} say:" in head and "trust`" not in head and lines == "workspace: {mode: rw}\n"
 
 
-@pytest.mark.parametrize("flags", [["-n", "allow"], ["-n", "engine"], ["--allow", "pypi.org"]], ids=" ".join)
+@pytest.mark.parametrize("flags", [["-n", "allow"], ["--allow", "pypi.org"]], ids=" ".join)
 def test_what_no_build_does_is_not_offered_as_lines(cli, flags):
     answer = cli("run", *flags, "--", "true")
     assert answer.status == 125 and "not available in this build" in answer.err and "\nversion" not in answer.err, answer

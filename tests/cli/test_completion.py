@@ -143,7 +143,7 @@ LIMITS = {"command=", "budget=", "startup=", "idle=", "cpus=", "memory=", "proce
 WORDS = [
     ("", {"run", "why", "doctor", "policy", "runs", "version", "help", "completion", "up", "exec", "read", "write", "edit", "glob", "cp", "shell",
           "grep", "logs", "wait", "kill", "diff", "commit", "snapshot", "fork", "ps", "stats", "mount", "pool", "gc", "down", "monitor", "port", "mcp", "serve",
-          "approve", "job"}),
+          "approve", "job", "eval"}),
     ("policy ", {"init", "set", "check", "show", "explain", "trust"}),
     ("runs ", {"ls", "show", "verify", "diff", "commit", "rm", "gc"}),
     ("run --tier ", TIERS),

@@ -128,13 +128,13 @@ class Stay:
 
 
 def working(pid):
-    """children() without the pair that is forked ahead for the next command."""
+    """children() without the pair that is forked ahead for the next command, and keepers between two."""
     def is_spare(child):
         try:
             names = [pathlib.Path(f"/proc/{who}/comm").read_text() for who in [child, *children(child)]]
         except OSError:  # it has just ended
             return False
-        return names in (["caisson-agent\n", "caisson-spare\n"], ["caisson-spare\n"])
+        return names in (["caisson-agent\n", "caisson-spare\n"], ["caisson-spare\n"], ["caisson-idle\n"])
 
     return [child for child in children(pid) if not is_spare(child)]
 

@@ -90,7 +90,7 @@ exit 3
 
 
 def test_raised_ceilings_and_launches_are_told(jobs):
-    worker = "caisson-report usage cost_usd=1.5; [ -e again ] || { touch again; exec sleep 600; }"
+    worker = "[ -e again ] || sleep=600; touch again; caisson-report usage cost_usd=1.5; exec sleep ${sleep:-0}"
     assert jobs.start("one", worker, flags=["--max-cost-usd", "1"]).returncode == 124
     assert "It reached its ceiling of money." in report(jobs, "one")[1].text
     assert jobs.cli("extend", "one", "--add-cost-usd", "4").returncode == 0

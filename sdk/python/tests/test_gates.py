@@ -132,7 +132,9 @@ def test_more_calls_than_run_at_once_are_refused() -> None:
     assert asked[-1] == 99
 
 
-def test_functions_that_hang_do_not_end_the_sandbox(open_: Open, workspace: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_functions_that_hang_do_not_end_the_sandbox(
+    open_: Open, workspace: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     policy, go_on = tmp_path / "policy.yaml", threading.Event()
     policy.write_text(f"version: 1\nworkspace: {{path: {workspace}}}\ngates:\n  - {{name: hangs, timeout: 300ms}}\n")
     sandbox = open_(mode="ro", policy=policy, gates={"hangs": lambda: str(go_on.wait(60))})

@@ -20,6 +20,8 @@ READY: Dict[str, Key] = {
     "verbs": Key("atoms", True, 64, {}),
     "enforces": Key("atoms", True, 64, {}),
     "gates": Key("boolean", False, 0, {}),
+    "forwards": Key("boolean", False, 0, {}),
+    "forward_error": Key("text", False, 4095, {}),
 }
 
 VIOLATION: Dict[str, Key] = {
@@ -254,6 +256,12 @@ REPLIES: Dict[str, Dict[str, Key]] = {
         "cpu_us": Key("integer or null", True, 9223372036854775807, {}),
         "scratch_bytes": Key("integer or null", True, 9223372036854775807, {}),
         "scratch_limit": Key("integer or null", True, 9223372036854775807, {}),
+    },
+    "eval": {
+        "value": Key("bytes", False, 3145728, {}),
+        "reason": Key("bytes", False, 16384, {}),
+        "output": Key("bytes", True, 1048576, {}),
+        "done": Key("boolean", True, 0, {}),
     },
 }
 # fmt: on
