@@ -7,6 +7,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,7 @@
 #include "cli/job.h"
 #include "cli/out.h"
 #include "jobs/page.h"
+#include "os/sys.h"
 
 /* All that a page is made of. */
 struct sources {
@@ -95,31 +98,48 @@ static int read_sources(const struct job_place *place, struct sources *sources,
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-/* Through no link that somebody laid there; a page that was there is replaced. */
-static int open_output(const char *path, struct csn_error *err)
+static int fail_to_write(int r, const char *path, struct csn_error *err)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-		      0600);
+	return csn_fail(err, r, "job", "cannot write %s: %s", path,
+			r == -ELOOP ? "a symbolic link is on its way, which whoever writes there "
+				      "could have laid: name the folder that it means"
+				    : strerror(-r));
+}
 
-	return fd < 0 ? csn_fail(err, -errno, "job", "cannot write %s: %s", path, strerror(errno))
-		      : fd;
+/* The folder that a path names something in: no link may lead to it, which a worker could have
+ * laid. */
+static int open_above(const char *path, size_t size)
+{
+	char above[PATH_MAX];
+
+	if (size >= sizeof above)
+		return -ENAMETOOLONG;
+	snprintf(above, sizeof above, "%.*s", size ? (int)size : 1, size ? path : ".");
+	return sys_openat2(AT_FDCWD, above, O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+}
+
+/* A new file takes the name: what had it, somebody's link or pipe, is not written to. */
+static int replace_file(const char *path, const struct html *html, struct csn_error *err)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	_cleanup_fd_ int dir_fd = open_above(path, (size_t)(name - path));
+	int r = dir_fd;
+
+	if (r >= 0)
+		r = files_replace(dir_fd, name, (const char *)buf_at(&html->buf),
+				  buf_size(&html->buf), false);
+	return r < 0 ? fail_to_write(r, path, err) : 0;
 }
 
 static int write_page(const struct cli *cli, const struct html *html, struct csn_error *err)
 {
 	const char *path = cli->options.job.output;
-	_cleanup_fd_ int fd = -1;
-	int r;
 
-	if (!path || str_is(path, "-"))
-		return fd_write_all(STDOUT_FILENO, buf_at(&html->buf), buf_size(&html->buf)) < 0
-			       ? csn_fail(err, -EPIPE, "job", "nobody reads the page")
-			       : 0;
-	fd = open_output(path, err);
-	if (fd < 0)
-		return fd;
-	r = fd_write_all(fd, buf_at(&html->buf), buf_size(&html->buf));
-	return r < 0 ? csn_fail(err, r, "job", "cannot write %s: %s", path, strerror(-r)) : 0;
+	if (path && !str_is(path, "-"))
+		return replace_file(path, html, err);
+	return fd_write_all(STDOUT_FILENO, buf_at(&html->buf), buf_size(&html->buf)) < 0
+		       ? csn_fail(err, -EPIPE, "job", "nobody reads the page")
+		       : 0;
 }
 
 static const char *chain_word(const struct verdict *verdict)

@@ -4,6 +4,7 @@ import html.parser
 import json
 import os
 import re
+import stat
 
 import pytest
 
@@ -211,9 +212,25 @@ def test_a_line_that_a_kill_cut_is_no_fault(jobs):
     assert "Record not closed yet." in page.text and "Its launcher was killed" in page.text and "Iteration 1: done" in page.text
 
 
+def test_output_writes_to_nothing_that_was_there(jobs, tmp_path):
+    jobs.start("one", "true")
+    kept = tmp_path / "kept"
+    kept.write_text("kept")
+    (tmp_path / "link").symlink_to(kept)
+    os.link(kept, tmp_path / "twin")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "twin", "pipe"):
+        done = jobs.cli("report", "one", "--output", tmp_path / name)
+        assert done.returncode == 0, done
+        st = (tmp_path / name).lstat()
+        assert stat.S_ISREG(st.st_mode) and st.st_mode & 0o777 == 0o600 and st.st_nlink == 1
+    assert kept.read_text() == "kept"
+
+
 def test_output_goes_through_no_link(jobs, tmp_path):
     jobs.start("one", "true")
-    target = tmp_path / "target"
-    (tmp_path / "link").symlink_to(target)
-    done = jobs.cli("report", "one", "--output", tmp_path / "link")
-    assert done.returncode == 1 and "cannot write" in done.stderr and not target.exists()
+    (tmp_path / "there").mkdir()
+    (tmp_path / "way").symlink_to("there")
+    done = jobs.cli("report", "one", "--output", tmp_path / "way/page.html")
+    assert done.returncode == 1 and "symbolic link" in done.stderr and not list((tmp_path / "there").iterdir())
+    assert jobs.cli("report", "one", "--output", tmp_path / "there").returncode == 1
