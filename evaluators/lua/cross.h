@@ -27,6 +27,9 @@ struct cross {
 
 /* Has a value of its own form? */
 bool cross_is_plain(lua_State *lua, int index);
+/* Stack slots that cross_emit() may need. It raises a Lua error where it does not get them: who has
+ * begun a frame takes them before. */
+enum { CROSS_SLOTS = 4 * (sizeof((struct cross *)0)->above / sizeof(void *) + 1) };
 /* Emits the value at `index` (absolute). emit->error is -E2BIG where it does not fit. */
 void cross_emit(struct cross *cross, lua_State *lua, int index);
 /* Pushes a term's value. Raises a Lua error where memory ends. */

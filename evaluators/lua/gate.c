@@ -42,9 +42,12 @@ static int ask(lua_State *lua, const char *name, int first)
 {
 	struct evaluator *evaluator = evaluator_of(lua);
 	int top = lua_gettop(lua);
-	struct emit emit = emit_begin(&evaluator->out);
-	struct cross cross = { .emit = &emit, .terms_left = SESSION_TERMS };
+	struct cross cross = { .terms_left = SESSION_TERMS };
+	struct emit emit;
 
+	luaL_checkstack(lua, CROSS_SLOTS, "no stack for a gate's arguments");
+	emit = emit_begin(&evaluator->out);
+	cross.emit = &emit;
 	emit_tuple(&emit, 4);
 	emit_atom(&emit, "gate_call");
 	emit_term(&emit, &evaluator->ref);

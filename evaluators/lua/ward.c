@@ -86,7 +86,10 @@ static int caught(lua_State *lua, int status, lua_KContext context)
 {
 	(void)status;
 	(void)context;
-	return evaluator_of(lua)->over == OVER_NOT ? lua_gettop(lua) : stop(lua);
+	if (evaluator_of(lua)->over == OVER_NOT)
+		return lua_gettop(lua);
+	lua_settop(lua, 0); /* results may fill all of the stack */
+	return stop(lua);
 }
 
 static int guard_catch(lua_State *lua)
@@ -181,22 +184,32 @@ static int guard_load(lua_State *lua)
 	return 1;
 }
 
+/* What there is no room for is counted. */
+static int put(struct evaluator *evaluator, const char *text, size_t size)
+{
+	size_t room = buf_room(&evaluator->output), kept = size < room ? size : room;
+
+	evaluator->cut_bytes += size - kept;
+	return buf_add(&evaluator->output, text, kept);
+}
+
+/* It may stand on a stack without room for more: one text at a time is on it. A __tostring may
+ * print, too, and use up what room there was. */
 static int print(lua_State *lua)
 {
 	struct evaluator *evaluator = evaluator_of(lua);
-	int count = lua_gettop(lua);
+	int count = lua_gettop(lua), r = 0;
 
-	for (int i = 1; i <= count + 1; i++) {
-		size_t size = 1, room = buf_room(&evaluator->output);
-		const char *text = i > count ? "\n" : luaL_tolstring(lua, i, &size);
+	for (int i = 1; i <= count && r >= 0; i++) {
+		size_t size;
+		const char *text = luaL_tolstring(lua, i, &size);
 
-		if (i > 1 && i <= count && room > 0 && room-- > 0)
-			buf_add_byte(&evaluator->output, '\t');
-		if (buf_add(&evaluator->output, text, size < room ? size : room) < 0)
-			return luaL_error(lua, "not enough memory");
-		evaluator->cut_bytes += size < room ? 0 : size - room;
+		r = i > 1 ? put(evaluator, "\t", 1) : 0;
+		if (r >= 0)
+			r = put(evaluator, text, size);
+		lua_pop(lua, 1);
 	}
-	return 0;
+	return r < 0 || put(evaluator, "\n", 1) < 0 ? luaL_error(lua, "not enough memory") : 0;
 }
 
 static const struct {

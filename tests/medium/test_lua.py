@@ -96,6 +96,22 @@ def test_output(lua):
     assert lua.eval("print('a') error('b')")[4] == b"a\n"
 
 
+def test_print_keeps_its_stack(lua):
+    """On a coroutine's own stack, which has room for the arguments and little more."""
+    code = """a = {} for i = 1, 50 do a[i] = 'AAAAAAAA' end
+    local keep = {} for i = 1, 300 do keep[i] = coroutine.create(print) end
+    for i = 1, 300 do assert(coroutine.resume(keep[i], table.unpack(a))) local z = {} for k = 1, 20 do z[k] = {k} end end
+    return 'survived'"""
+    frame = lua.eval(code)
+    assert frame[3] == b"survived" and frame[5] == (b"\t".join([b"AAAAAAAA"] * 50) + b"\n") * 300
+
+
+def test_print_in_tostring(lua):
+    """What prints while it is printed takes the room that was left."""
+    frame = lua.eval("print(setmetatable({}, {__tostring = function() print(('x'):rep(300000)) return ('y'):rep(300000) end}))")
+    assert frame[0] == "eval_result" and frame[5].startswith(b"x") and b"more bytes were printed" in frame[5]
+
+
 def test_gates():
     def fail(*_):
         raise ValueError("it failed")
