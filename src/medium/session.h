@@ -31,6 +31,7 @@ enum {
 	SESSION_START_MS = 5000,        /* at least, for the evaluator to be ready */
 	SESSION_CODE_BYTES = 1 << 20,   /* an evaluator may take less */
 	SESSION_OUTPUT_BYTES = 1 << 20, /* that an answer may carry */
+	SESSION_NEWS = 1024,            /* frames of an eval that ask for nothing */
 };
 
 #define SESSION_TIMED_OUT "port code evaluation timed out"

@@ -187,6 +187,40 @@ static void test_length(void)
 	session_free(host.session);
 }
 
+#define NEWS "h\2w\20gate_observationt\0\0\0\0"
+#define TELEMETRY "h\4w\11telemetryjjj"
+
+/* What asks for nothing is taken, in bounds: of one eval, its start included, and never between. */
+static void test_news(void)
+{
+	struct host host;
+
+	open_session(&host);
+	for (int i = 1; i <= 2; i++) {
+		eval(&host, i);
+		if (i == 1)
+			SAY(&host, READY);
+		for (int news = 0; news < SESSION_NEWS; news += 2) {
+			SAY(&host, NEWS);
+			SAY(&host, TELEMETRY);
+		}
+		CHECK(host.answers == i - 1 && host.stopped == 0);
+		if (i == 1)
+			SAY(&host, OK("\1", "\7"));
+	}
+	SAY(&host, TELEMETRY); /* one too many */
+	CHECK(host.answers == 2 && !host.is_good && host.stopped == 1);
+	CHECK(str_starts(host.reason, "the evaluator broke the protocol: "));
+	eval(&host, 3);
+	SAY(&host, NEWS);
+	SAY(&host, READY);
+	SAY(&host, OK("\3", "\7"));
+	CHECK(host.answers == 3 && host.is_good && host.stopped == 1);
+	SAY(&host, NEWS); /* nothing was asked of it */
+	CHECK(host.answers == 3 && host.stopped == 2 && !session_is_up(host.session));
+	session_free(host.session);
+}
+
 static void test_gate_twice(void)
 {
 	struct host host;
@@ -267,6 +301,7 @@ int main(void)
 		{ "an eval, a gate, done", test_turns },
 		{ "every lie ends the evaluator, not the session", test_faults },
 		{ "an endless frame", test_length },
+		{ "news, too much of it, and out of turn", test_news },
 		{ "two gates at once", test_gate_twice },
 		{ "the total, and the start", test_timeout },
 		{ "an evaluator that ends", test_exit },
