@@ -27,6 +27,7 @@
 #include "medium/builtin.h"
 #include "medium/media.h"
 #include "medium/session.h"
+#include "monitor/eval_json.h"
 
 /* ---- what is evaluated ----------------------------------------------------------------------- */
 
@@ -63,11 +64,9 @@ static int read_timeout(const struct cli *cli, uint32_t *ret_ms, csn_error *err)
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-static json_t *text_json(csn_bytes text)
+static json_t *bytes_json(csn_bytes text)
 {
-	json_t *value = json_stringn(text.size ? text.data : "", text.size);
-
-	return value ? value : json_string("(not UTF-8)");
+	return eval_json_bytes((const uint8_t *)text.data, text.size);
 }
 
 static int tell_json(const struct eval_result *result)
@@ -78,8 +77,8 @@ static int tell_json(const struct eval_result *result)
 				: NULL;
 
 	out_json(json_pack("{s:o, s:o, s:o, s:b}", "value", value ? value : json_null(), "reason",
-			   is_good ? json_null() : text_json(result->reason), "output",
-			   text_json(result->output), "done", result->is_done));
+			   is_good ? json_null() : bytes_json(result->reason), "output",
+			   bytes_json(result->output), "done", result->is_done));
 	return is_good ? CLI_OK : CLI_FAILED;
 }
 

@@ -18,7 +18,7 @@ static size_t character(const uint8_t *at, size_t room)
 	return size <= room && str_is_utf8(at, size) ? size : 0;
 }
 
-static json_t *text_json(const uint8_t *data, size_t size)
+json_t *eval_json_bytes(const uint8_t *data, size_t size)
 {
 	_cleanup_buf_ struct buf clean;
 	json_t *text = json_stringn(size ? (const char *)data : "", size);
@@ -58,8 +58,8 @@ static int set_pair(json_t *object, const struct term *key, json_t *value)
 
 	if (!is_text)
 		term_print(key, printed, sizeof printed);
-	text = is_text ? text_json(key->bytes.data, key->bytes.size)
-		       : text_json((const uint8_t *)printed, strlen(printed));
+	text = is_text ? eval_json_bytes(key->bytes.data, key->bytes.size)
+		       : eval_json_bytes((const uint8_t *)printed, strlen(printed));
 	r = text ? json_object_set(object, json_string_value(text), value) : -1;
 	json_decref(text);
 	json_decref(value);
@@ -84,7 +84,7 @@ static json_t *atom_json(const struct term *term)
 		return json_null();
 	if (term_is_atom(term, "true") || term_is_atom(term, "false"))
 		return json_boolean(term_is_atom(term, "true"));
-	return text_json(term->bytes.data, term->bytes.size);
+	return eval_json_bytes(term->bytes.data, term->bytes.size);
 }
 
 json_t *eval_json(const struct term *term)
@@ -99,7 +99,7 @@ json_t *eval_json(const struct term *term)
 	case TERM_ATOM:
 		return atom_json(term);
 	case TERM_BINARY:
-		return text_json(term->bytes.data, term->bytes.size);
+		return eval_json_bytes(term->bytes.data, term->bytes.size);
 	case TERM_LIST:
 	case TERM_TUPLE:
 		return list_json(term);
@@ -107,7 +107,7 @@ json_t *eval_json(const struct term *term)
 		return map_json(term);
 	default:
 		term_print(term, printed, sizeof printed);
-		return text_json((const uint8_t *)printed, strlen(printed));
+		return eval_json_bytes((const uint8_t *)printed, strlen(printed));
 	}
 }
 

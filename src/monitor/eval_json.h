@@ -11,6 +11,9 @@
 #include "medium/builtin.h"
 #include "wire/term.h"
 
+/* A text, as above; NULL: out of memory. */
+json_t *eval_json_bytes(const uint8_t *data, size_t size);
+
 /* A value; NULL: out of memory. */
 json_t *eval_json(const struct term *term);
 

@@ -43,6 +43,8 @@ def test_value(evaluate):
     assert (status, out) == (1, "a\n") and err == "caisson: code:1: function os.execute is restricted\n"
     told = json.loads(evaluate("'\\255'", "--json")[1])
     assert told == {"value": "\ufffd", "reason": None, "output": "", "done": False}
+    told = json.loads(evaluate("print('a\\255b', '\\u{e9}') error('\\xe2\\x82c', 0)", "--json")[1])
+    assert told == {"value": None, "reason": "\ufffd\ufffdc", "output": "a\ufffdb\t\u00e9\n", "done": False}
 
 
 def test_files(box, evaluate):
