@@ -48,19 +48,39 @@ static json_t *list_json(const struct term *term)
 	return list;
 }
 
-/* jansson takes keys without a zero byte, that are UTF-8. */
+/* JSON readers, ours among them, refuse a zero byte in a key or end the key there: `path\0x` would
+ * be `path` to whoever reads it. It becomes the text \u0000. */
+static int add_key(struct buf *key, const json_t *text)
+{
+	const char *at = json_string_value(text);
+	size_t size = json_string_length(text);
+	int r = 0;
+
+	for (size_t i = 0; i < size && r >= 0; i++)
+		r = at[i] ? buf_add_byte(key, (uint8_t)at[i]) : buf_add_text(key, "\\u0000");
+	return r < 0 ? r : buf_add_byte(key, 0);
+}
+
+static json_t *key_text(const struct term *key)
+{
+	char printed[KEY_TEXT];
+
+	if (key->type == TERM_BINARY || key->type == TERM_ATOM)
+		return eval_json_bytes(key->bytes.data, key->bytes.size);
+	term_print(key, printed, sizeof printed);
+	return eval_json_bytes((const uint8_t *)printed, strlen(printed));
+}
+
 static int set_pair(json_t *object, const struct term *key, json_t *value)
 {
-	bool is_text = key->type == TERM_BINARY || key->type == TERM_ATOM;
-	char printed[KEY_TEXT];
-	json_t *text;
+	_cleanup_buf_ struct buf clean;
+	json_t *text = key_text(key);
 	int r;
 
-	if (!is_text)
-		term_print(key, printed, sizeof printed);
-	text = is_text ? eval_json_bytes(key->bytes.data, key->bytes.size)
-		       : eval_json_bytes((const uint8_t *)printed, strlen(printed));
-	r = text ? json_object_set(object, json_string_value(text), value) : -1;
+	buf_init(&clean, TEXT_BYTES);
+	r = text ? add_key(&clean, text) : -1;
+	if (r >= 0)
+		r = json_object_set(object, (const char *)buf_at(&clean), value);
 	json_decref(text);
 	json_decref(value);
 	return r;

@@ -1,8 +1,9 @@
 /*
  * eval_json - values of evaluated code as JSON
  *
- * What crossed is plain already. Bytes that are no UTF-8 become U+FFFD, keys that are no text are
- * printed, atoms but null, true and false are strings.
+ * What crossed is plain already. Bytes that are no UTF-8 become U+FFFD, a zero byte in a key the
+ * text \u0000, keys that are no text are printed, atoms but null, true and false are strings. Of
+ * two keys that are the same then the later one counts.
  */
 #pragma once
 

@@ -45,6 +45,8 @@ def test_value(evaluate):
     assert told == {"value": "\ufffd", "reason": None, "output": "", "done": False}
     told = json.loads(evaluate("print('a\\255b', '\\u{e9}') error('\\xe2\\x82c', 0)", "--json")[1])
     assert told == {"value": None, "reason": "\ufffd\ufffdc", "output": "a\ufffdb\t\u00e9\n", "done": False}
+    # A key does not end at its zero byte, nor take the place of another.
+    assert json.loads(evaluate("{['a\\0b'] = 1, a = 2, ['\\0'] = 3}")[1]) == {"a\\u0000b": 1, "a": 2, "\\u0000": 3}
 
 
 def test_files(box, evaluate):
