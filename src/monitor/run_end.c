@@ -302,7 +302,7 @@ static bool was_killed_elsewhere(const struct run *run)
 {
 	bool is_killed = run->signal == SIGKILL || run->exit_code == 128 + SIGKILL;
 
-	return run->backend->is_runtimes && is_killed;
+	return is_killed && run->backend && run->backend->is_runtimes;
 }
 
 /*
