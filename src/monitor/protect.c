@@ -184,6 +184,19 @@ static struct protect_file identify(const struct protect *protect, const char *p
 	return (struct protect_file){ st.st_dev, st.st_ino };
 }
 
+static bool is_same(struct protect_file a, struct protect_file b)
+{
+	return a.dev == b.dev && a.ino == b.ino;
+}
+
+static bool is_listed(const struct protect *protect, const char *path)
+{
+	for (const char **name = protect->not_enforced; *name; name++)
+		if (str_is(*name, path))
+			return true;
+	return false;
+}
+
 void protect_recheck(struct protect *protect)
 {
 	size_t count = 0;
@@ -193,12 +206,28 @@ void protect_recheck(struct protect *protect)
 	while (protect->not_enforced[count])
 		count++;
 	for (size_t i = 0; protect->frozen[i] && count < PROTECT_MAX; i++) {
-		struct protect_file now = identify(protect, protect->frozen[i]);
+		struct protect_file then = protect->files[i];
 
-		if (now.dev != protect->files[i].dev || now.ino != protect->files[i].ino)
-			protect->not_enforced[count++] = protect->frozen[i];
+		if (then.ino != 0 && is_same(then, identify(protect, protect->frozen[i])))
+			continue;
+		if (is_listed(protect, protect->frozen[i]))
+			continue;
+		protect->not_enforced[count++] = protect->frozen[i];
+		protect->not_enforced[count] = NULL;
 	}
-	protect->not_enforced[count] = NULL;
+}
+
+/* Its folder was moved since the look: the placeholder stands elsewhere, so whatever has the name
+ * is none of ours. {0} then, which never counts as held. */
+static struct protect_file identify_made(const struct protect *protect, size_t i, const char *path)
+{
+	const struct placeholder_note *note = &protect->notes[i];
+	struct protect_file now = identify(protect, path);
+
+	return note->state != PLACEHOLDER_HELD ||
+			       is_same(now, (struct protect_file){ note->dev, note->ino })
+		       ? now
+		       : (struct protect_file){ 0 };
 }
 
 int protect_make(struct protect *protect, const struct plan *plan, struct arena *arena,
@@ -212,15 +241,22 @@ int protect_make(struct protect *protect, const struct plan *plan, struct arena 
 		return 0;
 	while (protect->frozen[count])
 		count++;
-	for (size_t i = 0; i < protect->placeholder_count; i++)
-		if (!can_freeze(protect, i))
-			protect->frozen[protect->frozen_at[i]] = NULL;
 	for (size_t i = 0; i < count; i++)
-		if (protect->frozen[i])
-			protect->frozen[kept++] = protect->frozen[i];
-	protect->frozen[kept] = NULL;
-	for (size_t i = 0; i < kept; i++)
 		protect->files[i] = identify(protect, protect->frozen[i]);
+	for (size_t i = 0; i < protect->placeholder_count; i++) {
+		size_t at = protect->frozen_at[i];
+
+		if (can_freeze(protect, i))
+			protect->files[at] = identify_made(protect, i, protect->frozen[at]);
+		else
+			protect->frozen[at] = NULL;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (protect->frozen[i]) {
+			protect->files[kept] = protect->files[i];
+			protect->frozen[kept++] = protect->frozen[i];
+		}
+	protect->frozen[kept] = NULL;
 	protect->is_made = true;
 	r = for_each(&work, list_unless_frozen);
 	return r < 0 ? csn_fail(err, r, "workspace", "cannot protect names in the workspace") : 0;

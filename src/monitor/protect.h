@@ -19,7 +19,7 @@ enum { PROTECT_MAX = 64 };
 /* Which file a name was. */
 struct protect_file {
 	dev_t dev;
-	ino_t ino; /* 0: none */
+	ino_t ino; /* 0: none, or not what was to be frozen */
 };
 
 struct protect {

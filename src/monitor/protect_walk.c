@@ -8,7 +8,9 @@
  * Attacks in mind: hooks that are a link into the workspace, whose target is written; one that
  * leads out and back in by another link; a `.git` file that is replaced by one that names another
  * repository; a link that is swapped while the wall is made (what was frozen is identified again at
- * the end, see protect_recheck()). tests/unit/test_protect.c, tests/cli/test_run_view.py
+ * the end, see protect_recheck()); a folder that is moved while the walk is in it, whose `..` is
+ * then another one than the path says: inside, the way back is the descriptors that led there.
+ * tests/unit/test_protect.c, tests/cli/test_run_view.py
  */
 #include "monitor/protect_walk.h"
 
@@ -29,10 +31,16 @@
 /* Of links and files together; what is longer is open, and told as such. */
 enum { HOPS_MAX = 16 };
 
+/* Folders beneath the workspace, one descriptor each; what is deeper is open, too. */
+enum { DEPTH_MAX = 64 };
+
 struct at {
 	const struct protect_walk *walk;
 	char done[PATH_MAX], rest[PATH_MAX], text[PATH_MAX]; /* text: of a link or a file */
 	int dir_fd;
+	int above[DEPTH_MAX]; /* the way from the workspace's own folder to dir_fd */
+	size_t depth;
+	bool is_inside; /* dir_fd was reached from workspace_fd, downwards alone */
 	unsigned hops;
 };
 
@@ -45,11 +53,6 @@ static bool is_frozen(const struct at *at, const char *path)
 		if (str_is(*frozen, path))
 			return true;
 	return false;
-}
-
-static bool is_inside(const struct at *at)
-{
-	return path_is_beneath(at->done, at->walk->plan->workspace.host);
 }
 
 /* False: it does not fit. */
@@ -92,7 +95,7 @@ static int close_point(struct at *at, const char *name, enum protect_kind kind)
 
 	if (!join(at, name, path))
 		return 0;
-	if (!is_inside(at))
+	if (!at->is_inside)
 		return !is_lent_writable(walk->plan, path) &&
 		       !path_is_beneath(walk->plan->workspace.host, path);
 	point.path = path_tail(path, walk->plan->workspace.host);
@@ -108,26 +111,11 @@ static int close_point(struct at *at, const char *name, enum protect_kind kind)
 
 /* ---- folders ------------------------------------------------------------------------------ */
 
-static int enter(struct at *at, const char *name)
+static void forget_way(struct at *at)
 {
-	char path[PATH_MAX];
-	int fd = openat(at->dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	fd_close(at->dir_fd);
-	at->dir_fd = fd;
-	if (fd < 0 || !join(at, name, path))
-		return STEP_OPEN;
-	memcpy(at->done, path, sizeof at->done);
-	/* /proc/self is another one for whoever reads the name later. */
-	return path_is_beneath(path, "/proc") ? STEP_OPEN : STEP_ON;
-}
-
-static int start_at_root(struct at *at)
-{
-	fd_close(at->dir_fd);
-	memcpy(at->done, "/", 2);
-	at->dir_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return at->dir_fd < 0 ? STEP_OPEN : STEP_ON;
+	while (at->depth > 0)
+		fd_close(at->above[--at->depth]);
+	at->dir_fd = fd_close(at->dir_fd);
 }
 
 /* The workspace's own folder, by the descriptor that the wall is made from. */
@@ -135,20 +123,60 @@ static int start(struct at *at)
 {
 	int n = snprintf(at->done, sizeof at->done, "%s", at->walk->plan->workspace.host);
 
+	forget_way(at);
+	at->is_inside = true;
 	at->dir_fd = fcntl(at->walk->workspace_fd, F_DUPFD_CLOEXEC, 3);
 	return at->dir_fd < 0 || n >= (int)sizeof at->done ? STEP_OPEN : STEP_ON;
 }
 
-/* The folder above: what was walked has no link in it. */
+/* Outside, only the path is sure; where it is the workspace's, its own descriptor goes on. */
+static int go_on(struct at *at)
+{
+	if (!at->is_inside && str_is(at->done, at->walk->plan->workspace.host))
+		return start(at);
+	/* /proc/self is another one for whoever reads the name later. */
+	return path_is_beneath(at->done, "/proc") ? STEP_OPEN : STEP_ON;
+}
+
+static int enter(struct at *at, const char *name)
+{
+	char path[PATH_MAX];
+	_cleanup_fd_ int fd =
+		openat(at->dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 || !join(at, name, path) || at->depth == DEPTH_MAX)
+		return STEP_OPEN;
+	if (at->is_inside)
+		at->above[at->depth++] = at->dir_fd;
+	else
+		fd_close(at->dir_fd);
+	at->dir_fd = fd_take(&fd);
+	memcpy(at->done, path, sizeof at->done);
+	return go_on(at);
+}
+
+static int start_at_root(struct at *at)
+{
+	forget_way(at);
+	at->is_inside = false;
+	memcpy(at->done, "/", 2);
+	at->dir_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return at->dir_fd < 0 ? STEP_OPEN : go_on(at);
+}
+
+/* The folder above; inside, the one that this one was entered from, wherever it is by now. Outside
+ * is only looked at. */
 static int leave(struct at *at)
 {
-	int fd = openat(at->dir_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char *slash = strrchr(at->done, '/');
+	int fd = at->depth > 0 ? at->above[--at->depth]
+			       : openat(at->dir_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
+	at->is_inside = at->is_inside && !str_is(at->done, at->walk->plan->workspace.host);
 	slash[slash == at->done] = 0;
 	fd_close(at->dir_fd);
 	at->dir_fd = fd;
-	return fd < 0 ? STEP_OPEN : STEP_ON;
+	return fd < 0 ? STEP_OPEN : go_on(at);
 }
 
 /* ---- links and files ---------------------------------------------------------------------- */
@@ -259,7 +287,7 @@ static int pass_folder(struct at *at, const char *name)
 		r = close_point(at, name, PROTECT_FOLDER);
 		return r < 0 ? r : r > 0 ? STEP_CLOSED : STEP_OPEN;
 	}
-	if (is_inside(at) && join(at, name, path) &&
+	if (at->is_inside && join(at, name, path) &&
 	    is_frozen(at, path_tail(path, at->walk->plan->workspace.host)))
 		return STEP_CLOSED;
 	r = enter(at, name);
@@ -323,7 +351,7 @@ int protect_walk(const struct protect_walk *walk, const char *path)
 	}
 	while (r == STEP_ON)
 		r = step(at);
-	fd_close(at->dir_fd);
+	forget_way(at);
 	free(at);
 	return r;
 }

@@ -1,6 +1,10 @@
 /* Protected names: frozen where they are, placeholders where they are not, and gone afterwards. */
 #include "monitor/protect.h"
 
+#include <signal.h>
+
+#include "base/clock.h"
+#include "monitor/protect_walk.h"
 #include "workspace.h"
 
 static struct protect protect;
@@ -94,6 +98,119 @@ static void moved_meanwhile(void)
 	CHECK(rename("dir", "away") == 0 && symlink("victim", "dir") == 0);
 	close_names();
 	CHECK(exists("victim/name") && !exists("away/name"));
+}
+
+/* The folder of a placeholder is another one by the time it is made: that name is not held. */
+static void moved_before_the_making(void)
+{
+	const char *names[] = { "dir/name", NULL };
+
+	make_workspace();
+	make_folder("dir");
+	plan.workspace.protect = names;
+	CHECK(protect_look(&plan, true, &arena, &protect, &err) == 0);
+	CHECK(rename("dir", "away") == 0);
+	make_folder("dir");
+	CHECK(protect_make(&protect, &plan, &arena, &err) == 0 && exists("away/name"));
+	protect_recheck(&protect);
+	expect_list((const char *const *)protect.not_enforced, "dir/name ");
+	close_names();
+	CHECK(!exists("away/name") && !exists("dir/name"));
+}
+
+/* As a program of another run in the same workspace can, as fast as it can. */
+static pid_t start_mover(void)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid > 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(60);
+	for (;;) {
+		rename("a/b", "b");
+		rename("b", "a/b");
+	}
+}
+
+/* `..` of a folder that is moved during the walk is above the workspace: nothing is made there. */
+static void moved_during_the_walk(void)
+{
+	static char inner[128];
+	uint64_t end_ms;
+	pid_t mover;
+
+	make_workspace();
+	snprintf(inner, sizeof inner, "%s/inner", workspace);
+	make_folder("inner");
+	CHECK(chdir(inner) == 0);
+	plan.workspace.host = inner;
+	make_folder("a");
+	make_folder("a/b");
+	put_text(".git", "gitdir: a/b/../../outside\n");
+	mover = start_mover();
+	end_ms = clock_now_ms() + 700;
+	while (clock_now_ms() < end_ms) {
+		CHECK(OPEN(".git/hooks") == 0);
+		CHECK(!exists("../outside"));
+		close_names();
+		arena_done(&arena);
+		arena_init(&arena, 8 << 20);
+	}
+	CHECK(kill(mover, SIGKILL) == 0 && waitpid(mover, NULL, 0) == mover);
+}
+
+/* The same, at the one instant that matters: the walk has come to a link in a/b. */
+static int move_at_link(void *context, const struct protect_point *point)
+{
+	struct stat *parent = context;
+
+	if (point->kind == PROTECT_LINK)
+		CHECK(rename("a/b", "b") == 0);
+	return point->kind == PROTECT_ABSENT ? fstat(point->parent_fd, parent) : 0;
+}
+
+static void moved_at_a_link(void)
+{
+	static const char *const none[] = { NULL };
+	struct stat parent = { 0 }, own;
+	struct protect_walk walk = { .plan = &plan,
+				     .frozen = none,
+				     .may_freeze_links = true,
+				     .freeze = move_at_link,
+				     .context = &parent };
+
+	make_workspace();
+	make_folder("a");
+	make_folder("a/b");
+	CHECK(symlink("../../outside", "a/b/link") == 0);
+	walk.workspace_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK(protect_walk(&walk, "a/b/link") == 1);
+	CHECK(stat(".", &own) == 0 && own.st_dev == parent.st_dev && own.st_ino == parent.st_ino);
+}
+
+/* Each folder on the way is held open: there is an end to it, and it is told. */
+static void deep_names(void)
+{
+	char path[256] = "";
+	size_t size = 0;
+
+	make_workspace();
+	for (int i = 0; i < 64; i++, size += 2) {
+		snprintf(path + size, sizeof path - size, "d/");
+		make_folder(path);
+	}
+	snprintf(path + size, sizeof path - size, "x");
+	CHECK(OPEN(path) == 0 && exists(path));
+	CHECK(!protect.not_enforced[0] && protect.placeholder_count == 1);
+	close_names();
+	CHECK(!exists(path));
+	CHECK(mkdir(path, 0755) == 0);
+	snprintf(path + size, sizeof path - size, "x/y");
+	CHECK(OPEN(path) == 0 && !exists(path));
+	CHECK(protect.not_enforced[0] && !protect.not_enforced[1] && !protect.frozen[0]);
+	close_names();
 }
 
 static void make_links(void)
@@ -369,6 +486,10 @@ static const struct tap_test tests[] = {
 	BOTH_ROWS(absent_together, "names beneath one that is not there share its placeholder"),
 	BOTH_ROWS(used_meanwhile, "only our own empty folders are removed"),
 	BOTH_ROWS(moved_meanwhile, "a placeholder is found where its folder went"),
+	{ "a placeholder elsewhere than its name does not hold it", moved_before_the_making },
+	{ "nothing is made outside while folders are moved", moved_during_the_walk },
+	{ "nothing is made outside where a folder was moved", moved_at_a_link },
+	{ "deep names", deep_names },
 	BOTH_ROWS(links, "links are frozen, and what they lead to"),
 	{ "links that the wall cannot freeze are listed as not enforced", links_that_stay },
 	{ "ways out of the workspace and back in", ways_back },
