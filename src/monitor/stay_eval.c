@@ -209,6 +209,9 @@ static void answer(void *data, const struct session_answer *what)
 	struct emit emit;
 
 	eval->call = NULL;
+	if (eval->started_us)
+		eval->stay->spent_us += clock_now_us() - eval->started_us;
+	eval->started_us = 0;
 	if (client) {
 		emit = channel_frame(&client->channel);
 		emit_tuple(&emit, 3);
@@ -296,9 +299,12 @@ int stay_eval_start(struct stay *stay, struct stay_call *call, const struct term
 	struct session_order order = { .ref = call->ref,
 				       .code = code->bytes.data,
 				       .size = code->bytes.size,
-				       .timeout_ms = timeout ? (uint64_t)timeout->integer : 0 };
+				       .timeout_ms = timeout && timeout->integer
+							     ? (uint64_t)timeout->integer
+							     : SESSION_TIMEOUT_MS };
 	char text[STAY_EVAL_NAME] = "main";
 	struct stay_eval *eval;
+	uint64_t left_ms;
 	int r;
 
 	if (!row)
@@ -306,12 +312,17 @@ int stay_eval_start(struct stay *stay, struct stay_call *call, const struct term
 	if (name)
 		snprintf(text, sizeof text, "%.*s", (int)name->bytes.size,
 			 (const char *)name->bytes.data);
-	r = find(stay, row, text, &eval, err);
+	r = stay_exec_left(stay, &left_ms, err);
+	if (r >= 0)
+		r = find(stay, row, text, &eval, err);
 	if (r < 0)
 		return r;
+	if (left_ms < order.timeout_ms)
+		order.timeout_ms = left_ms;
 	r = session_eval(eval->session, &order, clock_now_ms(), err);
 	if (r < 0)
 		return r;
+	eval->started_us = clock_now_us();
 	call->eval_of = eval;
 	call->end_at_ms = CLOCK_NEVER; /* the session has the clocks */
 	eval->call = call;

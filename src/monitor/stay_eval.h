@@ -27,6 +27,7 @@ struct stay_eval {
 	const struct medium *medium;
 	struct session *session;
 	struct stay_call *call;    /* of a client, who waits for the eval; NULL: none */
+	uint64_t started_us;       /* of the eval under way; 0: none */
 	struct stay_call *process; /* the exec of its evaluator; NULL: none */
 	/* The gate that its code waits for. */
 	char gate[STAY_EVAL_GATE];

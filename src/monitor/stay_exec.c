@@ -141,6 +141,21 @@ static uint64_t budget_left_ms(const struct stay *stay)
 	return spent < budget ? budget - spent : 0;
 }
 
+static int fail_spent(struct csn_error *err)
+{
+	return csn_fail(err, -ETIMEDOUT, "budget",
+			"the time that all commands of this sandbox have together (limits.budget) "
+			"is spent; end it and start another");
+}
+
+int stay_exec_left(const struct stay *stay, uint64_t *ret_ms, struct csn_error *err)
+{
+	uint64_t command = stay->run.plan->limits.command_ms, left = budget_left_ms(stay);
+
+	*ret_ms = left < command ? left : command;
+	return left == 0 ? fail_spent(err) : 0;
+}
+
 /* Which clock ends it, and when. */
 static int set_clock(struct stay_exec *exec, const struct term *map, struct csn_error *err)
 {
@@ -148,9 +163,7 @@ static int set_clock(struct stay_exec *exec, const struct term *map, struct csn_
 		exec->has_tty || exec->is_evaluator ? PLAN_UNLIMITED : budget_left_ms(exec->stay);
 
 	if (left_ms == 0)
-		return csn_fail(err, -ETIMEDOUT, "budget",
-				"the time that all commands of this sandbox have together "
-				"(limits.budget) is spent; end it and start another");
+		return fail_spent(err);
 	exec->limit_ms = exec->is_evaluator ? PLAN_UNLIMITED : command_ms(exec->stay, map);
 	exec->clock_name = "command";
 	if (left_ms < exec->limit_ms) {

@@ -184,6 +184,9 @@ void stay_call_free(struct stay_call *call);
 int stay_exec_start(struct stay *stay, struct stay_call *call, const struct term *map,
 		    struct csn_error *err);
 void stay_exec_free(struct stay_exec *exec);
+/* How long one more command, or an eval, may take by the plan. -ETIMEDOUT with a sentence: the time
+ * of all together is spent. */
+int stay_exec_left(const struct stay *stay, uint64_t *ret_ms, struct csn_error *err);
 /* Ends it for a reason; the first stays. `is_soft`: TERM first, KILL 500 ms later. */
 void stay_exec_end(struct stay *stay, struct stay_call *call, enum ending ending, bool is_soft);
 /* Bytes of output came: how many of them are below the cap. */

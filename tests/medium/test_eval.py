@@ -2,6 +2,7 @@
 import json
 import pathlib
 import sys
+import time
 
 import pytest
 
@@ -85,6 +86,17 @@ def test_timeout_kills(box, session):
     assert session(STUCK, "--timeout", "1s")[0] == 1
     listed = finished(box, "exec", "box", "--", "sh", "-c", "cat /proc/[0-9]*/comm")[1]
     assert "caisson-lua" not in listed and "caisson-evaluat" not in listed
+
+
+def test_limits_of_commands_are_its_own(box, session):
+    assert finished(box, "up", "box", "-l", "command=1s", "-l", "budget=2s")[0] == 0
+    started = time.monotonic()
+    assert session(STUCK, "--timeout", "100s")[2] == "caisson: port code evaluation timed out\n"
+    assert session(STUCK)[0] == 1 and session(STUCK)[0] != 0
+    assert time.monotonic() - started < 50
+    status, _, err = session("1")
+    assert status == 125 and "limits.budget" in err, err
+    assert finished(box, "exec", "box", "--", "true")[0] == 125
 
 
 def test_gates_of_the_policy(box, evaluate):
